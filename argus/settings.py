@@ -1,0 +1,224 @@
+"""Django's settings, all of them from `argus.environment`. Knows no other source."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import secrets
+import sys
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from psycopg.conninfo import conninfo_to_dict
+
+from argus import environment, postgres
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+
+#: The settings of this machine, for whoever needs one: `settings.ARGUS.recall_floor`.
+ARGUS = environment.read()
+
+
+def _secret_key(home: Path) -> str:
+    """The key under ARGUS_HOME, made by whichever process comes first."""
+    path = home / "secret_key"
+    if not path.exists():
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        draft = home / f"secret_key.{os.getpid()}"
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w") as handle:
+            handle.write(secrets.token_urlsafe(64))
+        # Why link and not rename: the first one wins, and the file is whole when it appears.
+        with contextlib.suppress(FileExistsError):
+            os.link(draft, path)
+        draft.unlink()
+    return path.read_text().strip()
+
+
+def _database(url: str) -> dict[str, Any]:
+    """Django's form of a connection URL; what Django has no name for goes into OPTIONS."""
+    options = {name: value for name, value in conninfo_to_dict(url).items() if value is not None}
+    program = Path(sys.argv[0]).stem if len(sys.argv) < 2 else sys.argv[1]
+    options.setdefault("application_name", f"argus {program}"[:60])
+    return {
+        "ENGINE": "argus.database" if ARGUS.embedded else "django.db.backends.postgresql",
+        "NAME": options.pop("dbname", postgres.DATABASE),
+        "USER": options.pop("user", ""),
+        "PASSWORD": options.pop("password", ""),
+        "HOST": options.pop("host", ""),
+        "PORT": str(options.pop("port", "")),
+        "CONN_MAX_AGE": 60,
+        "CONN_HEALTH_CHECKS": True,
+        "OPTIONS": options,
+        "ARGUS_HOME": str(ARGUS.home),
+    }
+
+
+def _app_url() -> str:
+    if ARGUS.database_url is None:
+        return postgres.url(ARGUS.home, postgres.APP)
+    return ARGUS.database_url.get_secret_value()
+
+
+def _owner_url() -> str | None:
+    if ARGUS.database_url is None:
+        return postgres.url(ARGUS.home, postgres.OWNER)
+    return ARGUS.owner_database_url and ARGUS.owner_database_url.get_secret_value()
+
+
+def _present(*names: str) -> list[str]:
+    return [name for name in names if importlib.util.find_spec(name)]
+
+
+SECRET_KEY = ARGUS.secret_key.get_secret_value() if ARGUS.secret_key else _secret_key(ARGUS.home)
+DEBUG = ARGUS.debug
+
+_site = urlsplit(ARGUS.url)
+ALLOWED_HOSTS = sorted({_site.hostname or "", "localhost", "127.0.0.1", "[::1]"})
+CSRF_TRUSTED_ORIGINS = [f"{_site.scheme}://{_site.netloc}"]
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = _site.scheme == "https"
+SESSION_COOKIE_HTTPONLY = True
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+
+INSTALLED_APPS = [
+    # Why first: its `migrate` wins over Django's.
+    "argus",
+    *_present("memory", "review", "recall", "exporter"),
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django.contrib.postgres",
+    "rest_framework",
+    "drf_spectacular",
+    "django_q",
+    "django_htmx",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+]
+
+ROOT_URLCONF = "argus.urls"
+WSGI_APPLICATION = "argus.wsgi.application"
+APPEND_SLASH = False
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ]
+        },
+    }
+]
+
+DATABASES = {"default": _database(_app_url())}
+
+#: The owner's form of the same database, or None when nobody told us (argus.owner).
+OWNER_DATABASE = (lambda url: _database(url) if url else None)(_owner_url())
+
+#: The role that the grants are made for.
+ARGUS_APP_ROLE = DATABASES["default"]["USER"]
+
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in ("MinimumLengthValidator", "CommonPasswordValidator", "NumericPasswordValidator")
+]
+
+USE_TZ = True
+TIME_ZONE = "UTC"
+LANGUAGE_CODE = "en"
+USE_I18N = False
+
+STATIC_URL = "/static/"
+STATICFILES_DIRS = [path for path in (BASE_DIR / "static",) if path.exists()]
+# Why: no collectstatic on a machine that serves itself; whitenoise finds the files in the apps.
+WHITENOISE_USE_FINDERS = True
+
+#: One raw item is at most 1 MiB, one batch 8 MiB; the door reads under its own cap.
+DATA_UPLOAD_MAX_MEMORY_SIZE = 9 * 1024 * 1024
+
+REST_FRAMEWORK: dict[str, Any] = {
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "DEFAULT_AUTHENTICATION_CLASSES": (
+        ["memory.auth.KeyAuthentication"] if _present("memory.auth") else []
+    ),
+    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "UNAUTHENTICATED_USER": None,
+}
+if _present("memory.api"):
+    REST_FRAMEWORK["EXCEPTION_HANDLER"] = "memory.api.problem"
+
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Argus",
+    "DESCRIPTION": "The memory of coding agents that a person can audit.",
+    "VERSION": "0.1.0",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SERVE_AUTHENTICATION": [],
+    "SERVE_PERMISSIONS": ["rest_framework.permissions.AllowAny"],
+}
+
+# Why these and not the defaults: django-q2 repeats for ever, and runs a task twice when `retry`
+# does not exceed `timeout` and the wait inside the cluster.
+Q_CLUSTER = {
+    "name": "argus",
+    "orm": "default",
+    "workers": ARGUS.workers,
+    "timeout": 300,
+    "retry": 360,
+    "max_attempts": 5,
+    "ack_failures": False,
+    "catch_up": False,
+    "poll": 1,
+    "bulk": 1,
+    "queue_limit": 4,
+    "recycle": 200,
+    "save_limit": 10_000,
+    "max_rss": 900_000,
+    "label": "Jobs",
+}
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {
+        "short": {
+            "()": "argus.logs.ShortFormatter",
+            "format": "{asctime} {levelname} {name} {message}",
+            "style": "{",
+        }
+    },
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "short"}},
+    "root": {"handlers": ["stderr"], "level": ARGUS.log_level},
+    "loggers": {
+        "django": {"level": ARGUS.log_level},
+        "django.server": {"handlers": ["stderr"], "level": ARGUS.log_level, "propagate": False},
+        # Why: they report the address of each request, keys and all.
+        "httpx": {"level": "WARNING"},
+        "openai": {"level": "WARNING"},
+    },
+}

@@ -1,0 +1,23 @@
+"""Every address of Argus, put together from the apps'."""
+
+from __future__ import annotations
+
+import importlib.util
+
+from django.contrib import admin
+from django.urls import URLPattern, URLResolver, include, path
+from drf_spectacular.views import SpectacularAPIView
+
+from argus import probes
+
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("healthz", probes.healthz),
+    path("readyz", probes.readyz),
+    path("api/schema", SpectacularAPIView.as_view(), name="schema"),
+    *(
+        path("", include(f"{app}.urls"))
+        for app in ("memory", "review", "recall", "exporter")
+        if importlib.util.find_spec(app) and importlib.util.find_spec(f"{app}.urls")
+    ),
+    path("ui/", admin.site.urls),
+]

@@ -1,0 +1,113 @@
+"""Stage runs: every run of a stage leaves a row, also the one that was killed.
+
+Reads and writes: stage_run. Knows nothing about what a stage does.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable
+from dataclasses import asdict
+from datetime import datetime, timedelta
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+
+from django.db import transaction
+from django.utils import timezone
+
+from memory.models import StageRun
+
+Clock = Callable[[], datetime]
+
+#: Minutes without a heartbeat after which a running row counts as lost.
+# Why: longer than the longest model call (ARGUS_MODEL_TIMEOUT_SECONDS) plus a batch write.
+# Calibrate: raise it with the model timeout; too low and a slow worker's run is closed under it.
+RUN_LOST_MINUTES = 15
+
+#: Characters of an error kept on the run.
+ERROR_CHARACTERS_MAX = 2_000
+
+
+class Report(Protocol):
+    """A frozen dataclass of counts."""
+
+    __dataclass_fields__: dict[str, Any]
+
+
+P = ParamSpec("P")
+R = TypeVar("R", bound=Report)
+
+
+def worker_name() -> str:
+    """host:pid of this process, as it stands on runs and claims."""
+    return f"{socket.gethostname()}:{os.getpid()}"
+
+
+def stage(verb: Callable[Concatenate[StageRun, P], R]) -> Callable[P, R]:
+    """Wrap a batch verb so that each run opens, closes and reports on its own row.
+
+    The verb receives the run as its first argument; callers never pass it. An error closes the
+    run as failed and is raised again. Callers may name the `trigger`.
+    """
+
+    @wraps(verb)
+    def audited(*args: P.args, **kwargs: P.kwargs) -> R:
+        trigger = str(kwargs.pop("trigger", "command"))
+        run = open_run(verb.__name__, trigger=trigger)
+        try:
+            report = verb(run, *args, **kwargs)
+        except BaseException as error:  # KeyboardInterrupt and SystemExit close the row, too.
+            close_run(run, status="failed", error=f"{type(error).__name__}: {error}")
+            raise
+        close_run(run, status="done", report=asdict(report))
+        return report
+
+    return audited
+
+
+def open_run(name: str, *, trigger: str) -> StageRun:
+    """Start the row of a run, after closing those whose worker died."""
+    with transaction.atomic(durable=True):
+        close_lost(name)
+        return StageRun.objects.create(stage=name, trigger_source=trigger, worker=worker_name())
+
+
+def close_run(run: StageRun, *, status: str, report: dict[str, Any] | None = None, error: str = "") -> None:
+    """Finish the row; the update names only what may change on it."""
+    StageRun.objects.filter(pk=run.pk, status="running").update(
+        status=status,
+        report=report or {},
+        error=error[:ERROR_CHARACTERS_MAX],
+        finished_at=timezone.now(),
+    )
+
+
+def beat(run: StageRun) -> None:
+    """Say that the worker of this run is alive."""
+    StageRun.objects.filter(pk=run.pk).update(heartbeat_at=timezone.now())
+
+
+def close_lost(name: str) -> int:
+    """Close running rows whose worker is gone: its process ended, or it fell silent."""
+    silent_since = timezone.now() - timedelta(minutes=RUN_LOST_MINUTES)
+    closed = 0
+    for run in StageRun.objects.filter(stage=name, status="running"):
+        if run.heartbeat_at < silent_since or not is_alive(run.worker):
+            close_run(run, status="lost", error="the worker ended without closing its run")
+            closed += 1
+    return closed
+
+
+def is_alive(worker: str) -> bool:
+    """False only when the worker ran on this host and its process is gone."""
+    host, _, pid = worker.rpartition(":")
+    if host != socket.gethostname() or not pid.isdigit():
+        return True
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -1,0 +1,45 @@
+"""Start-up checks: settings that would lose work are errors before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, register
+
+
+def register_all() -> None:
+    """Called once by the app's `ready`."""
+    register(queue)
+
+
+def queue(app_configs: Sequence[Any] | None, **kwargs: Any) -> list[CheckMessage]:
+    """The queue's own defaults repeat tasks for ever, or twice at once."""
+    cluster = settings.Q_CLUSTER
+    found: list[CheckMessage] = []
+    if cluster.get("retry", 0) <= cluster.get("timeout", 0):
+        found.append(
+            Error(
+                "Q_CLUSTER['retry'] must be longer than Q_CLUSTER['timeout'].",
+                hint="A task would run twice at the same time.",
+                id="memory.E001",
+            )
+        )
+    if not cluster.get("max_attempts"):
+        found.append(
+            Error(
+                "Q_CLUSTER['max_attempts'] must be set.",
+                hint="0 repeats a failing task for ever.",
+                id="memory.E002",
+            )
+        )
+    if cluster.get("catch_up", True):
+        found.append(
+            Error(
+                "Q_CLUSTER['catch_up'] must be False.",
+                hint="After a pause every missed slot would run at once.",
+                id="memory.E003",
+            )
+        )
+    return found

@@ -1,0 +1,277 @@
+"""The one way out: every call of a model goes through `ask`, whatever came of it leaves a row.
+
+Before a text leaves: its origin may go there (confidentiality), secrets are redacted, the provider
+is not resting, the day's budget has room. Afterwards: the budget is corrected, the row is written,
+and a provider in trouble rests for all workers. Knows nothing about HTTP or prompts.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from typing import TypeVar
+
+from django.conf import settings
+from django.db import connection, transaction
+from django.utils import timezone
+
+from memory.errors import BudgetExhausted, Confidential, ContentError, InfraError
+from memory.llm.ports import Origin, Usage
+from memory.llm.tokens import estimate
+from memory.models import Cooldown, LlmCall, TokenDay
+from memory.models.record import CONFIDENTIALITIES
+from memory.text.secrets import redact
+
+T = TypeVar("T")
+
+#: How long a provider in trouble rests when it did not say for how long.
+# Why: longer than a restart of a local server, shorter than a person's patience.
+# Calibrate: count InfraError rows in an outage; they should not fill the ledger.
+COOLDOWN_SECONDS = 30
+
+#: Longest rest that a provider may ask for.
+# Why: a wrong Retry-After of a year must not switch the memory off unseen.
+# Calibrate: above the longest window of a real rate limit (an hour).
+COOLDOWN_SECONDS_MAX = 3600
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is to be asked. `texts` is all that leaves the machine; `provider` is what rests."""
+
+    port: str
+    provider: str
+    model: str
+    texts: tuple[str, ...]
+    prompt_version: str = ""
+    structured_mode: str = ""
+    tokens_out_max: int = 0
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What came back over the wire; `vectors` by position, for embeddings. No usage: estimated."""
+
+    text: str = ""
+    vectors: dict[int, object] = field(default_factory=dict)
+    refusal: str = ""
+    finish_reason: str = ""
+    model_real: str = ""
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+
+
+class Away(InfraError):
+    """The provider did not answer; `outcome` is the word for the ledger."""
+
+    outcome: str
+    #: Whether it may have worked for us all the same (then the tokens stay spent).
+    charged: bool
+    #: Whether everyone should keep away for a while.
+    rests: bool
+
+    def __init__(
+        self,
+        message: str,
+        outcome: str,
+        retry_after: float | None = None,
+        charged: bool = False,
+        rests: bool = True,
+    ) -> None:
+        super().__init__(message, retry_after)
+        self.outcome = outcome
+        self.charged = charged
+        self.rests = rests
+
+
+@dataclass
+class _Row:
+    """What the ledger will say about the call in hand."""
+
+    outcome: str = "bug"
+    model_real: str = ""
+    tokens_in: int = 0
+    tokens_out: int = 0
+    redacted: dict[str, int] = field(default_factory=dict)
+    milliseconds: int = 0
+
+
+def ask(
+    question: Question,
+    send: Callable[[tuple[str, ...]], Reply],
+    read: Callable[[Reply], T],
+    *,
+    origin: Origin,
+    clock: Callable[[], datetime] = timezone.now,
+) -> tuple[T, Usage]:
+    """Ask a remote model once: `send` gets the redacted texts, `read` makes the value.
+
+    Raises Confidential when the texts may not leave, InfraError (BudgetExhausted among them, with
+    `retry_after` in seconds) when nothing is counted against the unit, ContentError when the answer
+    cannot be used. Never inside a transaction: raises RuntimeError there. Always one LlmCall row.
+    """
+    row = _Row()
+    try:
+        _check_confidentiality(question, origin, row)
+        texts, row.redacted = _redact(question.texts)
+        _check_cooldown(question.provider, clock(), row)
+        ahead = sum(map(estimate, texts))
+        day = _reserve(ahead + question.tokens_out_max, clock(), row)
+        try:
+            value = _exchange(texts, ahead, send, read, row)
+        except Away as error:
+            if error.rests:
+                _rest(question.provider, error, clock())
+            raise
+        finally:
+            _correct(day, row.tokens_in + row.tokens_out - ahead - question.tokens_out_max)
+    finally:
+        _write(question, origin, row, clock())
+    usage = Usage(
+        question.model, row.model_real, question.prompt_version, row.tokens_in, row.tokens_out
+    )
+    return value, usage
+
+
+def record_local(
+    port: str, usage: Usage, origin: Origin, *, milliseconds: int = 0, outcome: str = "ok"
+) -> None:
+    """Write the ledger's row for a call of a local adapter: nothing left, nothing was spent."""
+    question = Question(port, "local", usage.model_asked, (), usage.prompt_version)
+    row = _Row(outcome, usage.model_real, milliseconds=milliseconds)
+    _write(question, origin, row, timezone.now())
+
+
+def may_leave(confidentiality: str) -> bool:
+    """Whether a text of this confidentiality may go to a model at a URL."""
+    ceiling = settings.ARGUS.model_confidentiality
+    rank = CONFIDENTIALITIES.index
+    # Why: an unknown word is the strictest one; nothing leaves by a typo.
+    known = confidentiality in CONFIDENTIALITIES
+    return known and rank(confidentiality) <= rank(ceiling)
+
+
+def _check_confidentiality(question: Question, origin: Origin, row: _Row) -> None:
+    if not may_leave(origin.confidentiality):
+        row.outcome = "confidential"
+        raise Confidential(
+            f"{origin.stage} {origin.unit} is {origin.confidentiality}; at most "
+            f"{settings.ARGUS.model_confidentiality} may leave for {question.provider}"
+        )
+
+
+def _redact(texts: Sequence[str]) -> tuple[tuple[str, ...], dict[str, int]]:
+    counts: dict[str, int] = {}
+    clean = []
+    for text in texts:
+        redacted = redact(text)
+        clean.append(redacted.text)
+        for name, count in redacted.counts.items():
+            counts[name] = counts.get(name, 0) + count
+    return tuple(clean), counts
+
+
+def _check_cooldown(provider: str, now: datetime, row: _Row) -> None:
+    rest = Cooldown.objects.filter(provider=provider, until__gt=now).first()
+    if rest is not None:
+        row.outcome = "cooldown"
+        left = (rest.until - now).total_seconds()
+        raise InfraError(f"{provider} rests for {left:.0f} s more ({rest.reason})", left)
+
+
+def _exchange(
+    texts: tuple[str, ...],
+    ahead: int,
+    send: Callable[[tuple[str, ...]], Reply],
+    read: Callable[[Reply], T],
+    row: _Row,
+) -> T:
+    started = time.monotonic()
+    try:
+        reply = send(texts)
+        row.model_real = reply.model_real
+        row.tokens_in = ahead if reply.tokens_in is None else reply.tokens_in
+        row.tokens_out = estimate(reply.text) if reply.text else 0
+        if reply.tokens_out is not None:
+            row.tokens_out = reply.tokens_out
+        value = read(reply)
+    except Away as error:
+        row.outcome = error.outcome
+        if error.charged and not row.tokens_in:
+            row.tokens_in = ahead
+        raise
+    except ContentError:
+        row.outcome = "content"
+        raise
+    finally:
+        row.milliseconds = round((time.monotonic() - started) * 1000)
+    row.outcome = "ok"
+    return value
+
+
+def _reserve(tokens: int, now: datetime, row: _Row) -> date:
+    """Reserve tokens on the day's row, or raise: one statement, so that no two can overspend."""
+    now = now.astimezone(UTC)
+    limit = settings.ARGUS.tokens_per_day
+    table = connection.ops.quote_name(TokenDay._meta.db_table)
+    # Durable: raises inside a transaction, where a model call would hold locks for a minute.
+    with transaction.atomic(durable=True), connection.cursor() as cursor:
+        cursor.execute(
+            f"INSERT INTO {table} AS booked (day, tokens) SELECT %s, %s WHERE %s <= %s "
+            "ON CONFLICT (day) DO UPDATE SET tokens = booked.tokens + excluded.tokens "
+            "WHERE booked.tokens + excluded.tokens <= %s RETURNING tokens",
+            [now.date(), tokens, tokens, limit, limit],
+        )
+        granted = cursor.fetchone() is not None
+    if not granted:
+        row.outcome = "budget"
+        midnight = datetime.combine(now.date() + timedelta(days=1), datetime.min.time(), UTC)
+        raise BudgetExhausted(
+            f"The budget of {limit} tokens for {now.date()} has no room for {tokens} more",
+            (midnight - now).total_seconds(),
+        )
+    return now.date()
+
+
+def _correct(day: date, difference: int) -> None:
+    table = connection.ops.quote_name(TokenDay._meta.db_table)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"UPDATE {table} SET tokens = greatest(0, tokens + %s) WHERE day = %s",
+            [difference, day],
+        )
+
+
+def _rest(provider: str, error: Away, now: datetime) -> None:
+    """Open the cool-down for everybody; a longer one that is already open stays."""
+    asked = COOLDOWN_SECONDS if error.retry_after is None else error.retry_after
+    until = now + timedelta(seconds=min(max(asked, 0), COOLDOWN_SECONDS_MAX))
+    table = connection.ops.quote_name(Cooldown._meta.db_table)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"INSERT INTO {table} AS resting (provider, until, reason) VALUES (%s, %s, %s) "
+            "ON CONFLICT (provider) DO UPDATE SET until = excluded.until, "
+            "reason = excluded.reason WHERE resting.until < excluded.until",
+            [provider, until, error.outcome],
+        )
+
+
+def _write(question: Question, origin: Origin, row: _Row, now: datetime) -> None:
+    LlmCall.objects.create(
+        stage=origin.stage,
+        port=question.port,
+        unit=origin.unit,
+        model_asked=question.model,
+        model_real=row.model_real,
+        prompt_version=question.prompt_version,
+        structured_mode=question.structured_mode,
+        tokens_in=row.tokens_in,
+        tokens_out=row.tokens_out,
+        milliseconds=row.milliseconds,
+        outcome=row.outcome,
+        redacted=row.redacted,
+        run_id=origin.run_id,
+        created_at=now,
+    )

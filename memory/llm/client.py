@@ -1,0 +1,254 @@
+"""The client of OpenAI-compatible servers: one HTTP call, its troubles turned into our errors.
+
+What a server cannot do right now is Away (wait, nothing counts); what it will never do with this
+input is ContentError. Nothing is retried here: the stages decide. Knows nothing about prompts,
+budgets or the database.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from functools import lru_cache
+from typing import Any, NoReturn
+from urllib.parse import urlsplit
+
+import openai
+from django.conf import settings
+from openai import OpenAI
+
+from memory.errors import ContentError
+from memory.llm.calls import Away, Reply
+
+#: Characters of a server's error that are shown.
+# Why: some servers answer with a page of HTML or with the whole input.
+# Calibrate: enough for one sentence of a proxy.
+ERROR_CHARS_MAX = 300
+
+#: Time one query may take before recall goes on without vectors.
+# Why: a person waits for the prompt; hooks give up after two seconds.
+# Calibrate: p99 of a warm embedding server, well under the hook's deadline.
+QUERY_TIMEOUT_SECONDS = 1.5
+
+_UNFIT = re.compile(r"response_format|json_schema|json_object|json schema|grammar|structured", re.I)
+_NAN = re.compile(r"unsupported value|\bnan\b|\binf(?:inity)?\b", re.IGNORECASE)
+
+#: Statuses that say "not now" or "not so configured"; anything else under 500 is about the input.
+_AWAY = frozenset({401, 402, 403, 404, 405, 407, 408, 409, 425, 429})
+
+
+class Truncated(ContentError):
+    """The model stopped at its token limit; the reply is cut off."""
+
+
+class Unsupported(ContentError):
+    """The server does not know a parameter of the request; the message says which."""
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Where a port is served. `kind` keeps chat and embeddings of one host apart when one rests."""
+
+    kind: str
+    url: str
+    model: str
+    key: str = ""
+    timeout_seconds: float = 60.0
+
+    @property
+    def provider(self) -> str:
+        return f"{self.kind}:{urlsplit(self.url).netloc}"
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """Which parameters a server understands, found out by asking."""
+
+    structured: str = "json_schema"
+    tokens_name: str = "max_tokens"
+    temperature: bool = True
+
+
+def chat_endpoint(model: str | None = None) -> Endpoint:
+    """The chat endpoint of the settings, for this model or the usual one."""
+    env = settings.ARGUS
+    key = env.model_key.get_secret_value() if env.model_key else ""
+    return Endpoint("chat", env.model_url, model or env.model, key, env.model_timeout_seconds)
+
+
+def embed_endpoint() -> Endpoint:
+    """The embeddings endpoint of the settings."""
+    env = settings.ARGUS
+    key = env.embed_key.get_secret_value() if env.embed_key else ""
+    return Endpoint("embed", env.embed_url, env.embed_model, key, env.model_timeout_seconds)
+
+
+def chat(
+    endpoint: Endpoint,
+    texts: Sequence[str],
+    *,
+    schema_name: str,
+    schema: Mapping[str, Any],
+    dialect: Dialect,
+    tokens_out_max: int,
+) -> Reply:
+    """One chat completion of (system, user). Raises Away or ContentError.
+
+    Truncated and refused answers are not raised here but by `read_text`: they cost tokens.
+    """
+    system, user = texts
+    parameters: dict[str, Any] = {dialect.tokens_name: tokens_out_max}
+    if dialect.temperature:
+        parameters["temperature"] = 0
+    if dialect.structured == "json_schema":
+        wanted = {"name": schema_name, "strict": True, "schema": dict(schema)}
+        parameters["response_format"] = {"type": "json_schema", "json_schema": wanted}
+    elif dialect.structured == "json_object":
+        parameters["response_format"] = {"type": "json_object"}
+    try:
+        answer = _client(endpoint).chat.completions.create(
+            model=endpoint.model,
+            messages=[{"role": "system", "content": system}, {"role": "user", "content": user}],
+            **parameters,
+        )
+    except openai.OpenAIError as error:
+        _translate(error, endpoint)
+    choices = getattr(answer, "choices", None)
+    if not isinstance(choices, list) or not choices or choices[0].message is None:
+        raise Away(f"{endpoint.provider} answered, but not as a chat endpoint does", "no_answer")
+    first = choices[0]
+    return Reply(
+        text=first.message.content or "",
+        refusal=first.message.refusal or "",
+        finish_reason=first.finish_reason or "",
+        model_real=answer.model or "",
+        **_usage(answer.usage),
+    )
+
+
+def read_text(reply: Reply) -> str:
+    """The text of a chat reply. Raises ContentError for a refusal, Truncated for a cut-off one."""
+    if reply.refusal:
+        raise ContentError("The model refused", reply.refusal)
+    if reply.finish_reason == "length":
+        raise Truncated(raw=reply.text)
+    if reply.finish_reason == "content_filter":
+        raise ContentError("The provider's filter stopped the answer", reply.text)
+    return reply.text
+
+
+def embeddings(endpoint: Endpoint, texts: Sequence[str]) -> Reply:
+    """One embeddings call; vectors by position. Raises Away or ContentError."""
+    try:
+        answer = _client(endpoint).embeddings.create(
+            # Why float: the client's default is base64, which many servers do not speak.
+            model=endpoint.model, input=list(texts), encoding_format="float"
+        )
+    except openai.OpenAIError as error:
+        _translate(error, endpoint)
+    except ValueError as error:
+        # Why: the client itself refuses an answer without data.
+        raise ContentError(f"{endpoint.provider} sent no vectors: {_short(str(error))}") from None
+    data = getattr(answer, "data", None)
+    if not isinstance(data, list):
+        raise Away(f"{endpoint.provider} answered, but not as an embeddings one does", "no_answer")
+    positions = [getattr(entry, "index", None) for entry in data]
+    if any(not isinstance(position, int) for position in positions):
+        positions = list(range(len(data)))
+    vectors = [getattr(entry, "embedding", None) for entry in data]
+    return Reply(
+        vectors=dict(zip(positions, vectors, strict=True)),
+        model_real=answer.model or "",
+        **(_usage(answer.usage) | {"tokens_out": 0}),
+    )
+
+
+def adapt(dialect: Dialect, message: str) -> Dialect | None:
+    """The dialect to try after a server refused a parameter, or None when it was not about one."""
+    if "max_tokens" in message and dialect.tokens_name == "max_tokens":
+        return replace(dialect, tokens_name="max_completion_tokens")
+    if "temperature" in message and dialect.temperature:
+        return replace(dialect, temperature=False)
+    if _UNFIT.search(message):
+        if dialect.structured == "json_schema":
+            return replace(dialect, structured="json_object")
+        if dialect.structured == "json_object":
+            return replace(dialect, structured="plain")
+    return None
+
+
+def retry_after(value: str | None, now: datetime) -> float | None:
+    """Seconds to wait by a Retry-After header (seconds or an HTTP date), or None."""
+    if not value:
+        return None
+    try:
+        seconds = float(value)
+    except ValueError:
+        try:
+            until = parsedate_to_datetime(value)
+        except ValueError:
+            return None
+        seconds = (until.replace(tzinfo=until.tzinfo or UTC) - now).total_seconds()
+    return max(0.0, seconds) if math.isfinite(seconds) else None
+
+
+@lru_cache(maxsize=16)
+def _client(endpoint: Endpoint) -> OpenAI:
+    return OpenAI(
+        base_url=endpoint.url,
+        # The client insists on a key; servers without one ignore it.
+        api_key=endpoint.key or "none",
+        timeout=endpoint.timeout_seconds,
+        max_retries=0,
+        # Gateways (Kong) read this header instead of Authorization.
+        default_headers={"apikey": endpoint.key} if endpoint.key else {},
+    )
+
+
+def _translate(error: openai.OpenAIError, endpoint: Endpoint) -> NoReturn:
+    provider = endpoint.provider
+    if isinstance(error, openai.APITimeoutError):
+        seconds = endpoint.timeout_seconds
+        raise Away(f"{provider} did not answer in {seconds:g} s", "timeout", charged=True) from None
+    if isinstance(error, openai.APIStatusError):
+        _translate_status(error, provider)
+    if isinstance(error, openai.APIConnectionError):
+        cause = error.__cause__ or error
+        refused = "refused" in str(cause).lower()
+        outcome = "refused" if refused else "connection"
+        raise Away(f"{provider} is not reachable: {_short(str(cause))}", outcome) from None
+    raise Away(f"{provider}: {_short(str(error))}", "no_answer") from None
+
+
+def _translate_status(error: openai.APIStatusError, provider: str) -> NoReturn:
+    status = error.status_code
+    body = error.response.text
+    message = f"{provider} answered {status}: {_short(body)}"
+    if status >= 500 and not (provider.startswith("embed") and _NAN.search(body)):
+        wait = retry_after(error.response.headers.get("retry-after"), datetime.now(UTC))
+        raise Away(message, "http_5xx", wait) from None
+    if status in _AWAY:
+        wait = retry_after(error.response.headers.get("retry-after"), datetime.now(UTC))
+        raise Away(message, f"http_{status}", wait) from None
+    if status in (400, 422) and adapt(Dialect(), body) is not None:
+        raise Unsupported(message, body) from None
+    raise ContentError(message, body) from None
+
+
+def _usage(usage: Any) -> dict[str, int | None]:
+    """Tokens by the server's count; None where it did not count."""
+    counts = {}
+    for ours, theirs in (("tokens_in", "prompt_tokens"), ("tokens_out", "completion_tokens")):
+        value = getattr(usage, theirs, None)
+        counts[ours] = value if isinstance(value, int) and value >= 0 else None
+    return counts
+
+
+def _short(text: str) -> str:
+    """One line without long runs of numbers: an echoed vector is no message."""
+    text = re.sub(r"\[[\s\d.,eE+-]{80,}\]?", "[numbers]", text)
+    return " ".join(text.split())[:ERROR_CHARS_MAX]

@@ -1,0 +1,117 @@
+"""The predicates every read goes through, spelled once.
+
+`visible_to` says who may see a row, `live` what counts as current, `believed` what was held true
+when. A queryset of owned rows refuses to run until somebody said for whom it reads: forgetting
+the predicate is an error, not a leak. Knows nothing about models, only about column names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any, Self
+
+from django.db import models
+from django.db.models import Q
+
+
+class Unscoped(RuntimeError):
+    """A read of owned rows named no principal: call .visible_to(principal) or .as_pipeline()."""
+
+
+class OwnedQuerySet(models.QuerySet[Any]):
+    """Rows with `owner` and `visibility`; reads only after a scope was named."""
+
+    _scoped = False
+
+    def visible_to(self, principal: Any) -> Self:
+        """Rows of the principal, of people who share a group with it (team), and common ones."""
+        if principal is None or principal.pk is None:
+            raise Unscoped
+        # A subquery over two tiny tables, hashed once: a join would keep the planner off HNSW.
+        mates = type(principal)._base_manager.filter(groups__members=principal).values("pk")
+        seen = (
+            Q(owner=principal) | Q(visibility="common") | Q(visibility="team", owner__in=mates)
+        )
+        return self._open().filter(seen)
+
+    def as_pipeline(self) -> Self:
+        """Every owner's rows, for stages, which keep owners apart by the units they work on."""
+        return self._open()
+
+    def _open(self) -> Self:
+        opened = self._chain()
+        opened._scoped = True
+        return opened
+
+    def _clone(self) -> Self:
+        clone: Self = super()._clone()  # type: ignore[misc]
+        clone._scoped = self._scoped
+        return clone
+
+    def _guard(self) -> None:
+        if not self._scoped:
+            raise Unscoped
+
+    def _fetch_all(self) -> None:
+        self._guard()
+        super()._fetch_all()  # type: ignore[misc]
+
+    def iterator(self, *args: Any, **kwargs: Any) -> Iterator[Any]:
+        self._guard()
+        return super().iterator(*args, **kwargs)
+
+    def count(self) -> int:
+        self._guard()
+        return super().count()
+
+    def exists(self) -> bool:
+        self._guard()
+        return super().exists()
+
+    def aggregate(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        self._guard()
+        return super().aggregate(*args, **kwargs)
+
+    def update(self, **kwargs: Any) -> int:
+        self._guard()
+        return super().update(**kwargs)
+
+    def delete(self) -> tuple[int, dict[str, int]]:
+        self._guard()
+        return super().delete()
+
+
+class NoteQuerySet(OwnedQuerySet):
+    """The words in which the rest of the house speaks about notes."""
+
+    def live(self, now: datetime) -> Self:
+        """Not retired, already true and still true at `now`: the one definition of current."""
+        return self.filter(
+            Q(valid_to__isnull=True) | Q(valid_to__gt=now),
+            deleted_at__isnull=True,
+            valid_from__lte=now,
+        )
+
+    def believed(self, *, as_of: datetime, known_at: datetime) -> Self:
+        """What Argus, knowing what it knew at `known_at`, held true about the moment `as_of`."""
+        known = Q(deleted_at__isnull=True) | Q(deleted_at__gt=known_at) | Q(retired_reason="superseded")
+        unended = Q(valid_to__isnull=True) | Q(valid_to__gt=as_of) | Q(invalidated_at__gt=known_at)
+        return self.filter(known, unended, created_at__lte=known_at, valid_from__lte=as_of)
+
+    def unembedded(self) -> Self:
+        return self.filter(embedding__isnull=True)
+
+    def of_model(self, name: str) -> Self:
+        """Vectors of one embedder only: cosines across models mean nothing."""
+        return self.filter(embedding_model=name)
+
+    def undecided(self) -> Self:
+        """Embedded notes that dedup has not judged yet."""
+        return self.filter(embedding__isnull=False, verdicts__isnull=True)
+
+    def older_than(self, note: Any) -> Self:
+        """Notes made before this one; ties are broken by id, so that of two twins one is older."""
+        earlier = Q(created_at__lt=note.created_at)
+        tie = Q(created_at=note.created_at, pk__lt=note.pk)
+        return self.filter(earlier | tie).exclude(pk=note.pk)

@@ -1,0 +1,298 @@
+"""Capture: posted items become raw items, once, with nothing refused in silence.
+
+Reads: raw_item (identities), emission, project rules. Writes: raw_item, session, project.
+Audits: capture_receipt, in the same transaction. Verify: stored + duplicates + refused = seen.
+No model and no queue on this path. Knows nothing about HTTP or transcript formats.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from django.db import OperationalError, connection, transaction
+
+from memory.attribution import Registry, project_rows
+from memory.identities import Known
+from memory.intake import Incoming, Invalid, Prepared, Refusal, judge
+from memory.ledger import came_from_us
+from memory.models import AccessKey, CaptureReceipt, Principal
+from memory.text.clean import clean_text
+from memory.text.identity import sha256
+from memory.text.secrets import redact
+
+#: Items and bytes of one post.
+BATCH_ITEMS_MAX = 500
+BATCH_BYTES_MAX = 8 * 1024 * 1024
+
+#: Characters of a refused body that the receipt keeps.
+REFUSED_CHARACTERS_MAX = 160
+
+#: Tries when concurrent posts of the same items stand in each other's way.
+DEADLOCK_TRIES_MAX = 3
+
+@dataclass(frozen=True)
+class SessionEnd:
+    """The client says that a session is over, so that its open tail may close."""
+
+    session: str
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one item: an id (new or known), or a reason."""
+
+    id: int | None = None
+    duplicate: bool = False
+    refused: str | None = None
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class CaptureReport:
+    """Counts of one post, the receipt's id, and an outcome per item in the order posted."""
+
+    stored: int
+    duplicates: int
+    refused: dict[str, int]
+    redacted: dict[str, int]
+    receipt: int | None
+    outcomes: tuple[Outcome, ...]
+
+
+def capture(
+    items: Sequence[Incoming | Invalid],
+    *,
+    owner: Principal,
+    now: datetime,
+    key: AccessKey | None = None,
+    session_end: SessionEnd | None = None,
+    client_range: Mapping[str, int] | None = None,
+    dry_run: bool = False,
+) -> CaptureReport:
+    """Store what is new of these items for `owner`; each item is judged alone.
+
+    A re-post answers the first row's id. `dry_run` judges and stores nothing.
+    """
+    started = time.monotonic()
+    registry = Registry.load()
+    judged = [judge(index, item, registry=registry, now=now) for index, item in enumerate(items)]
+    for attempt in range(DEADLOCK_TRIES_MAX):
+        try:
+            with transaction.atomic():
+                outcomes, refusals = _store(judged, owner=owner, now=now, dry_run=dry_run)
+                if session_end and not dry_run:
+                    _end_session(owner, session_end, now=now)
+                report = _report(judged, outcomes, refusals)
+                if dry_run:
+                    return report
+                receipt = _receipt(
+                    report, refusals, owner=owner, key=key, items=items, now=now,
+                    client_range=client_range, session_end=session_end, started=started,
+                )  # fmt: skip
+                return replace(report, receipt=receipt.pk)
+        except OperationalError as error:
+            deadlock = getattr(error.__cause__, "sqlstate", "") == "40P01"
+            if not deadlock or attempt == DEADLOCK_TRIES_MAX - 1:
+                raise
+    raise AssertionError("unreachable")
+
+
+def _store(
+    judged: Sequence[Prepared | Refusal], *, owner: Principal, now: datetime, dry_run: bool
+) -> tuple[dict[int, Outcome], list[Refusal]]:
+    """Settle identities and insert what is new; outcomes by index, and every refusal."""
+    refusals = [one for one in judged if isinstance(one, Refusal)]
+    prepared = [one for one in judged if isinstance(one, Prepared)]
+    known = Known()
+    if prepared:
+        known.look_up(prepared, owner=owner)
+    unknown = [one for one in prepared if known.find(one) is None]
+    echoes = came_from_us([one.body for one in unknown], owner=owner)
+    echoed = {one.index for one, echo in zip(unknown, echoes, strict=True) if echo}
+    refusals += [Refusal(one.index, "derived", one.body) for one in unknown if one.index in echoed]
+    fresh = [one for one in unknown if one.index not in echoed]
+
+    ids = iter(_reserve(len(fresh)) if not dry_run else range(-1, -len(fresh) - 1, -1))
+    rows: list[tuple[int, Prepared, int | None]] = []
+    outcomes: dict[int, Outcome] = {}
+    for one in prepared:
+        if one.index in echoed:
+            continue
+        if (id_ := known.find(one)) is not None:
+            outcomes[one.index] = Outcome(id=id_, duplicate=True)
+            continue
+        id_ = next(ids)
+        rows.append((id_, one, known.near.get(one.near_key)))
+        known.add(id_, one)
+        outcomes[one.index] = Outcome(id=id_)
+    if rows and not dry_run:
+        outcomes |= _insert(rows, outcomes, owner=owner, now=now)
+    outcomes |= {r.index: Outcome(refused=r.reason, detail=r.detail) for r in refusals}
+    return outcomes, refusals
+
+
+COLUMNS = (
+    ("id", "bigint"), ("owner_id", "bigint"), ("visibility", "text"), ("confidentiality", "text"),
+    ("source", "text"), ("kind", "text"), ("role", "text"), ("body", "text"), ("session", "text"),
+    ("cwd", "text"), ("project_id", "bigint"), ("project_method", "text"), ("record_id", "text"),
+    ("occurred_at", "timestamptz"), ("captured_at", "timestamptz"), ("metadata", "jsonb"),
+    ("locator", "jsonb"), ("flags", "jsonb"), ("sha256", "text"), ("dedup_key", "text"),
+    ("copy_key", "text"), ("near_key", "text"), ("near_duplicate_of_id", "bigint"),
+)  # fmt: skip
+
+INSERT_SQL = "INSERT INTO memory_rawitem ({names}) SELECT * FROM unnest({arrays}) ON CONFLICT DO NOTHING RETURNING id".format(
+    names=", ".join(name for name, _ in COLUMNS),
+    arrays=", ".join(f"%s::{kind}[]" for _, kind in COLUMNS),
+)
+
+
+def _insert(
+    rows: Sequence[tuple[int, Prepared, int | None]],
+    outcomes: dict[int, Outcome],
+    *,
+    owner: Principal,
+    now: datetime,
+) -> dict[int, Outcome]:
+    """Insert these rows and their sessions; what another post stored meanwhile is a duplicate."""
+    _touch_sessions([one for _, one, _ in rows], owner=owner, now=now)
+    projects = project_rows(one.attributed for _, one, _ in rows)
+    # The same order in every post keeps concurrent posts of the same items from deadlock.
+    ordered = sorted(rows, key=lambda row: row[1].dedup_key)
+    values = [
+        (
+            id_, owner.pk, one.item.visibility, one.item.confidentiality, one.item.source,
+            one.item.kind, one.item.role, one.body, one.item.session, one.item.cwd,
+            projects.get(one.attributed.name or ""), one.attributed.method, one.item.record_id,
+            one.occurred_at, now, json.dumps(one.item.metadata), json.dumps(one.item.locator),
+            json.dumps(one.flags), sha256(one.body), one.dedup_key, one.copy_key, one.near_key,
+            near,
+        )
+        for id_, one, near in ordered
+    ]  # fmt: skip
+    with connection.cursor() as cursor:
+        cursor.execute(INSERT_SQL, [list(column) for column in zip(*values, strict=True)])
+        stored = {id_ for (id_,) in cursor.fetchall()}
+    lost = [one for id_, one, _ in rows if id_ not in stored]
+    if not lost:
+        return outcomes
+    known = Known()
+    known.look_up(lost, owner=owner)
+    settled = {one.index: Outcome(id=known.find(one), duplicate=True) for one in lost}
+    # A twin in this post that pointed at a row which another post was faster to store.
+    ids = {outcomes[index].id: outcome.id for index, outcome in settled.items()}
+    return {
+        index: settled.get(index) or Outcome(ids.get(o.id, o.id), o.duplicate)
+        for index, o in outcomes.items()
+    }
+
+
+def _reserve(count: int) -> list[int]:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT nextval(pg_get_serial_sequence('memory_rawitem', 'id'))"
+            " FROM generate_series(1, %s)",
+            [count],
+        )
+        return [id_ for (id_,) in cursor.fetchall()]
+
+
+SESSION_SQL = """
+INSERT INTO memory_session AS s (owner_id, source, key, last_turn_at, last_captured_at, pending,
+                                 ended_reason)
+SELECT %s, source, key, at, %s, true, ''
+FROM unnest(%s::text[], %s::text[], %s::timestamptz[]) AS new(source, key, at)
+ON CONFLICT (owner_id, source, key) DO UPDATE SET pending = true,
+    last_turn_at = greatest(s.last_turn_at, excluded.last_turn_at),
+    last_captured_at = greatest(s.last_captured_at, excluded.last_captured_at)
+"""
+
+
+def _touch_sessions(stored: Sequence[Prepared], *, owner: Principal, now: datetime) -> None:
+    """Mark the sessions of these turns as having something to segment."""
+    latest: dict[tuple[str, str], datetime] = {}
+    for one in stored:
+        if one.item.kind == "turn":
+            at = (one.item.source, one.item.session)
+            latest[at] = max(latest.get(at, one.occurred_at), one.occurred_at)
+    if not latest:
+        return
+    sources, keys = zip(*sorted(latest), strict=True)
+    times = [latest[at] for at in sorted(latest)]
+    with connection.cursor() as cursor:
+        cursor.execute(SESSION_SQL, [owner.pk, now, list(sources), list(keys), times])
+
+
+def _end_session(owner: Principal, end: SessionEnd, *, now: datetime) -> None:
+    """Note that the session ended; segment closes its tail when no later turn came."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE memory_session SET ended_at = %s, ended_reason = %s, pending = true"
+            " WHERE owner_id = %s AND key = %s",
+            [now, end.reason[:200], owner.pk, end.session],
+        )
+
+
+def _report(
+    judged: Sequence[Prepared | Refusal], outcomes: dict[int, Outcome], refusals: Sequence[Refusal]
+) -> CaptureReport:
+    redacted: Counter[str] = Counter()
+    for one in judged:
+        if isinstance(one, Prepared):
+            redacted.update(one.flags.get("redacted", {}))
+    ordered = tuple(outcomes[index] for index in range(len(judged)))
+    duplicates = sum(one.duplicate for one in ordered)
+    return CaptureReport(
+        stored=len(ordered) - duplicates - len(refusals),
+        duplicates=duplicates,
+        refused=dict(Counter(one.reason for one in refusals)),
+        redacted=dict(redacted),
+        receipt=None,
+        outcomes=ordered,
+    )
+
+
+def _receipt(
+    report: CaptureReport,
+    refusals: Sequence[Refusal],
+    *,
+    owner: Principal,
+    key: AccessKey | None,
+    items: Sequence[Incoming | Invalid],
+    now: datetime,
+    client_range: Mapping[str, int] | None,
+    session_end: SessionEnd | None,
+    started: float,
+) -> CaptureReceipt:
+    sources = sorted({item.source for item in items if isinstance(item, Incoming)})
+    return CaptureReceipt.objects.create(
+        owner=owner,
+        key=key,
+        source=clean_text(", ".join(sources))[0][:200],
+        seen=len(items),
+        stored=report.stored,
+        duplicates=report.duplicates,
+        refused=report.refused,
+        refusals=[
+            {
+                "index": one.index,
+                "reason": one.reason,
+                "detail": one.detail[:200],
+                "sha256": sha256(one.text),
+                "excerpt": redact(clean_text(one.text)[0]).text[:REFUSED_CHARACTERS_MAX],
+            }
+            for one in refusals
+        ],
+        redacted=report.redacted,
+        client_range=dict(client_range or {}),
+        session_end={"session": session_end.session, "reason": session_end.reason}
+        if session_end
+        else {},
+        milliseconds=round((time.monotonic() - started) * 1000),
+        created_at=now,
+    )

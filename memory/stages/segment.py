@@ -1,0 +1,322 @@
+"""Segment: the turns of a session, in time order, become closed episodes.
+
+Reads: session, raw_item (turns). Writes: episode, episode_turn, turn_vector, centroid, session.
+Audits: segment_check for every border looked at, attribution for every episode.
+Verify: every turn lies in one episode at most; a closed episode never changes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import transaction
+from django.db.models import F, Max
+from django.utils import timezone
+
+from memory import claims
+from memory.attribution import Attributed, majority, nearest_centroid
+from memory.audit import Clock, beat, stage
+from memory.borders import Border, Cut, Turn, cut, mean
+from memory.errors import ContentError, InfraError
+from memory.llm.choice import embedder
+from memory.llm.ports import Embedder, Origin
+from memory.llm.thresholds import threshold
+from memory.models import (
+    Attribution,
+    Centroid,
+    Episode,
+    EpisodeTurn,
+    RawItem,
+    SegmentCheck,
+    Session,
+    StageRun,
+    TurnVector,
+)
+from memory.models.record import CONFIDENTIALITIES, VISIBILITIES
+from memory.text.identity import sha256
+
+#: Sessions claimed at once.
+SESSIONS_A_CLAIM = 20
+
+#: Turns embedded in one call.
+TURNS_A_BATCH = 64
+
+#: Characters of a turn that its vector is made from.
+# Why: what a turn is about is said early; a pasted megabyte would cost minutes.
+# Calibrate: dense recall@5 of turns with the cap halved and doubled.
+TURN_EMBED_CHARACTERS_MAX = 8_000
+
+#: Rules from whose episodes a project's centroid learns; its own guesses are not among them.
+LEARNS_FROM = frozenset({"explicit", "path", "git", "basename"})
+
+
+@dataclass(frozen=True)
+class SegmentReport:
+    """Sessions looked at, turns placed, episodes closed; tails still open; late episodes."""
+
+    sessions: int = 0
+    turns: int = 0
+    episodes: int = 0
+    open: int = 0
+    late: int = 0
+    not_checked: int = 0
+    reasons: dict[str, int] | None = None
+
+
+@stage
+def segment(run: StageRun, *, clock: Clock = timezone.now, limit: int | None = None) -> SegmentReport:
+    """Close every episode that can be closed, in all sessions with unplaced turns."""
+    total: Counter[str] = Counter()
+    reasons: Counter[str] = Counter()
+    seen: set[int] = set()
+    while limit is None or len(seen) < limit:
+        waiting = Session.objects.filter(pending=True).exclude(pk__in=seen)
+        waiting_ids = list(waiting.order_by("last_captured_at").values_list("pk", flat=True)[:200])
+        held = claims.claim(
+            run,
+            [f"session:{pk}" for pk in waiting_ids],
+            now=clock(),
+            limit=SESSIONS_A_CLAIM if limit is None else min(SESSIONS_A_CLAIM, limit - len(seen)),
+        )
+        seen.update(waiting_ids if not held else [int(h.unit.partition(":")[2]) for h in held])
+        if not waiting_ids:
+            break
+        for one in held:
+            beat(run)
+            counts, why = _segment_session(run, one, now=clock())
+            total.update(counts)
+            reasons.update(why)
+    return SegmentReport(**total, reasons=dict(reasons))
+
+
+def _segment_session(
+    run: StageRun, held: claims.Held, *, now: datetime
+) -> tuple[Counter[str], Counter[str]]:
+    """Place the turns of one session; the vectors are made before the transaction."""
+    session = Session.objects.select_related("owner").get(pk=int(held.unit.partition(":")[2]))
+    turns, not_checked = _with_vectors(run, session, _unplaced(session))
+    model = embedder()
+    shift = threshold(model.name, "topic_shift")
+    closed_until = _closed_until(session)
+    late = [turn for turn in turns if closed_until and turn.occurred_at < closed_until]
+    on_time = [turn for turn in turns if not (closed_until and turn.occurred_at < closed_until)]
+    counts: Counter[str] = Counter(sessions=1, not_checked=not_checked)
+    reasons: Counter[str] = Counter()
+    with transaction.atomic():
+        locked = Session.objects.select_for_update().get(pk=session.pk)
+        ended_at = locked.ended_at
+        left = 0
+        for part, is_late in ((late, True), (on_time, False)):
+            done = cut(part, now=now, ended_at=ended_at, topic_shift=shift)
+            _write_checks(run, done.borders, now=now)
+            for piece in done.cuts:
+                _write_episode(run, session, piece, late=is_late, model=model.name, now=now)
+                counts.update(turns=len(piece.turns), episodes=1, late=int(is_late))
+                reasons[piece.reason] += 1
+            left += len(done.tail)
+        placed = sum(len(piece) for piece in (late, on_time)) - left
+        # Turns that came while we worked are still unplaced, whatever we saw.
+        more = _unplaced_count(session) > 0
+        Session.objects.filter(pk=session.pk).update(pending=more)
+        counts["open"] += int(more)
+        claims.finish(held)
+    assert placed == counts["turns"]
+    return counts, reasons
+
+
+def _unplaced(session: Session) -> list[RawItem]:
+    rows = RawItem.objects.as_pipeline().filter(
+        owner=session.owner, source=session.source, session=session.key, kind="turn",
+        placed__isnull=True,
+    )  # fmt: skip
+    return list(rows.select_related("project").order_by("occurred_at", "id"))
+
+
+def _unplaced_count(session: Session) -> int:
+    return (
+        RawItem.objects.as_pipeline()
+        .filter(
+            owner=session.owner, source=session.source, session=session.key, kind="turn",
+            placed__isnull=True,
+        )  # fmt: skip
+        .count()
+    )
+
+
+def _closed_until(session: Session) -> datetime | None:
+    closed = Episode.objects.as_pipeline().filter(
+        owner=session.owner, source=session.source, session=session.key
+    )
+    until: datetime | None = closed.aggregate(until=Max("ended_at"))["until"]
+    return until
+
+
+def _with_vectors(
+    run: StageRun, session: Session, items: Sequence[RawItem]
+) -> tuple[list[Turn], int]:
+    """Turns with their vectors; how many borders cannot be checked because the embedder is away."""
+    model = embedder()
+    known = _kept_vectors(items, model.name)
+    missing = [item for item in items if item.pk not in known]
+    origin = Origin("segment", f"session:{session.pk}", run_id=run.pk)
+    try:
+        for at in range(0, len(missing), TURNS_A_BATCH):
+            known |= _embed(model, missing[at : at + TURNS_A_BATCH], origin)
+    except InfraError:
+        pass  # Said by the `not_checked` rows and by the call's own row; size and gap still cut.
+    turns = [
+        Turn(
+            item=item,
+            occurred_at=item.occurred_at,
+            captured_at=item.captured_at,
+            vector=known.get(item.pk),
+        )
+        for item in items
+    ]
+    return turns, sum(turn.vector is None for turn in turns)
+
+
+def _kept_vectors(items: Sequence[RawItem], model: str) -> dict[int, list[float]]:
+    rows = TurnVector.objects.filter(raw_item__in=[item.pk for item in items], model=model)
+    return {pk: vector.to_list() for pk, vector in rows.values_list("raw_item_id", "embedding")}
+
+
+def _embed(model: Embedder, items: Sequence[RawItem], origin: Origin) -> dict[int, list[float]]:
+    """Embed and keep the vectors of these turns; a turn that has none by itself is left without."""
+    texts = [item.body[:TURN_EMBED_CHARACTERS_MAX] for item in items]
+    strictest = max((i.confidentiality for i in items), key=CONFIDENTIALITIES.index)
+    asked = Origin(origin.stage, origin.unit, strictest, origin.run_id)
+    try:
+        vectors = model.embed(texts, origin=asked)
+    except ContentError:
+        if len(items) == 1:
+            return {}
+        half = len(items) // 2
+        return _embed(model, items[:half], origin) | _embed(model, items[half:], origin)
+    made = {item.pk: vector for item, vector in zip(items, vectors, strict=True)}
+    TurnVector.objects.bulk_create(
+        [TurnVector(raw_item_id=pk, model=model.name, embedding=v) for pk, v in made.items()],
+        ignore_conflicts=True,
+    )
+    return made
+
+
+def _write_checks(run: StageRun, borders: Sequence[Border], *, now: datetime) -> None:
+    SegmentCheck.objects.bulk_create(
+        [
+            SegmentCheck(
+                raw_item=border.item,
+                check_kind=border.kind,
+                score=border.score,
+                threshold=border.threshold,
+                fired=border.fired,
+                outcome=border.outcome,
+                run=run,
+                created_at=now,
+            )
+            for border in borders
+        ],
+        ignore_conflicts=True,
+    )
+
+
+def _write_episode(
+    run: StageRun, session: Session, piece: Cut, *, late: bool, model: str, now: datetime
+) -> None:
+    items = [turn.item for turn in piece.turns]
+    first, last = items[0], items[-1]
+    vector = mean([turn.vector for turn in piece.turns if turn.vector is not None])
+    attributed, audit = _attribute(session, items, vector, model=model, now=now)
+    key = sha256(f"{session.owner_id}|{session.source}|{session.key}|{first.dedup_key}")
+    episode = Episode.objects.create(
+        owner=session.owner,
+        visibility=min((i.visibility for i in items), key=VISIBILITIES.index),
+        confidentiality=max((i.confidentiality for i in items), key=CONFIDENTIALITIES.index),
+        source=session.source,
+        session=session.key,
+        unit_key=f"episode:{key[:32]}",
+        first_item=first,
+        last_item=last,
+        turn_count=len(items),
+        started_at=first.occurred_at,
+        ended_at=last.occurred_at,
+        boundary_reason=piece.reason,
+        boundary_score=piece.score,
+        late=late,
+        project_id=audit["project_id"],
+        project_method=attributed.method,
+        project_confidence=attributed.confidence,
+        cwd=audit["cwd"],
+        run=run,
+        created_at=now,
+    )
+    EpisodeTurn.objects.bulk_create(
+        [EpisodeTurn(episode=episode, raw_item=i, position=n) for n, i in enumerate(items)]
+    )
+    Attribution.objects.create(
+        episode=episode, method=attributed.method, confidence=attributed.confidence, run=run, **audit
+    )
+    if vector and audit["project_id"] and attributed.method in LEARNS_FROM:
+        _learn(session, audit["project_id"], vector, model=model, now=now)
+
+
+def _attribute(
+    session: Session, items: Sequence[RawItem], vector: list[float] | None, *, model: str, now: datetime
+) -> tuple[Attributed, dict[str, Any]]:
+    """The episode's project, and the columns of its audit row."""
+    cwds = Counter(item.cwd for item in items if item.cwd)
+    named = [(i.project.name if i.project else None, i.project_method) for i in items]
+    attributed, turns = majority(named)
+    audit: dict[str, Any] = {
+        "cwd": cwds.most_common(1)[0][0] if cwds else "",
+        "cwd_mismatch": len(turns) > 1,
+        "turns": turns,
+        "project_id": next(
+            (i.project_id for i in items if i.project and i.project.name == attributed.name), None
+        ),
+    }
+    if attributed.name or vector is None:
+        return attributed, audit
+    rows = {
+        row.project.name: row
+        for row in Centroid.objects.filter(owner=session.owner, model=model).select_related("project")
+    }
+    found = nearest_centroid(vector, {name: row.vector.to_list() for name, row in rows.items()})
+    if found is None:
+        return attributed, audit
+    row = rows[found.name]
+    floor = threshold(model, "centroid_floor")
+    audit |= {
+        "score": found.score,
+        "threshold": floor,
+        "runner_up": found.runner_up,
+        "runner_up_score": found.runner_up_score,
+        "centroid_episodes": row.episodes,
+        "centroid_age_seconds": (now - row.updated_at) / timedelta(seconds=1),
+    }
+    if found.score < floor:
+        return attributed, audit
+    return Attributed(found.name, "centroid", round(found.score, 4)), audit | {
+        "project_id": row.project_id
+    }
+
+
+def _learn(
+    session: Session, project_id: int, vector: Sequence[float], *, model: str, now: datetime
+) -> None:
+    """Move the project's centroid towards this episode: a running mean, one step an episode."""
+    row, _ = Centroid.objects.select_for_update().get_or_create(
+        owner=session.owner,
+        project_id=project_id,
+        model=model,
+        defaults={"vector": list(vector), "episodes": 0, "updated_at": now},
+    )
+    old = row.vector.to_list() if hasattr(row.vector, "to_list") else list(row.vector)
+    moved = [(o * row.episodes + v) / (row.episodes + 1) for o, v in zip(old, vector, strict=True)]
+    Centroid.objects.filter(pk=row.pk).update(
+        vector=moved, episodes=F("episodes") + 1, updated_at=now
+    )

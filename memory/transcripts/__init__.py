@@ -1,0 +1,172 @@
+"""Everything that Argus reads from files: one stream of turns, skips and bad lines per file.
+
+Pure and streaming, standard library only, Python 3.9: these modules also run inside the hook.
+Knows nothing about the database, the network or the clock.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timezone, tzinfo
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from memory.transcripts import bookmarks, claude_code, codex, documents, pi, telegram
+from memory.transcripts.lines import parse, read_lines
+from memory.transcripts.turns import BadLine, Item, Reading, Skip, Turn
+
+__all__ = ["BadLine", "Item", "Reading", "SOURCES", "Skip", "Turn", "detect", "read", "walk"]
+
+#: Adapters that read JSONL; the order settles a draw.
+_JSONL: dict[str, Any] = {
+    claude_code.SOURCE: claude_code,
+    codex.SOURCE: codex,
+    pi.SOURCE: pi,
+}
+SOURCES = (*_JSONL, telegram.SOURCE, bookmarks.SOURCE, documents.SOURCE)
+
+#: Bytes and lines by which a file is recognised.
+# Why: the first lines of a transcript may be broken, foreign or titles of another session.
+HEAD_BYTES = 64 * 1024
+HEAD_LINES = 40
+
+_UNWALKED = frozenset(("node_modules", "__pycache__", "site-packages"))
+_SUFFIXES = documents.SUFFIXES | {".jsonl", ".ndjson", ".json", ".htm", ".html"}
+
+
+def detect(path: str | Path) -> str | None:
+    """Which source's adapter reads this file, by content first and name second; None = none does.
+
+    Raises OSError when the file cannot be opened.
+    """
+    path = Path(path)
+    suffix = path.suffix.lower()
+    if suffix in documents.SUFFIXES:
+        return documents.SOURCE
+    if suffix not in _SUFFIXES:
+        return None
+    with path.open("rb") as handle:
+        if suffix in (".jsonl", ".ndjson"):
+            return _vote(handle)
+        head = handle.read(HEAD_BYTES).decode("utf-8", "replace")
+    if suffix == ".json":
+        return telegram.SOURCE if telegram.recognises(head) else None
+    return bookmarks.SOURCE if bookmarks.recognises(head) else None
+
+
+def read(
+    path: str | Path,
+    source: str | None = None,
+    offset: int = 0,
+    reading: Reading | None = None,
+    zone: tzinfo = timezone.utc,
+) -> Iterator[Item]:
+    """The items of one file in file order: Turn, Skip and BadLine.
+
+    `source` None = detect it; a file that no adapter knows gives one Skip `unrecognised`.
+    `offset` in bytes = where an earlier pass stopped (JSONL only); beyond the end the file was
+    rewritten and is read from 0. `reading` is filled while the items are drawn. `zone` is for
+    stamps that name none. Raises OSError when the file cannot be read, ValueError for an unknown
+    source.
+    """
+    path = Path(path)
+    reading = Reading() if reading is None else reading
+    reading.path = os.path.abspath(str(path))
+    source = source or detect(path)
+    reading.source = source
+    if source is None:
+        yield reading.count(Skip("unrecognised", 0, reading.path))
+        return
+    if source not in SOURCES:
+        raise ValueError("unknown source {!r}: one of {}".format(source, ", ".join(SOURCES)))
+    with path.open("rb") as handle:
+        status = os.fstat(handle.fileno())
+        if offset > status.st_size:
+            offset, reading.restarted = 0, True
+        modified = datetime.fromtimestamp(max(status.st_mtime, 0), tz=timezone.utc)
+        yield from read_open(handle, path.name, source, offset, reading, zone, modified)
+
+
+def read_open(
+    handle: BinaryIO,
+    name: str,
+    source: str,
+    offset: int = 0,
+    reading: Reading | None = None,
+    zone: tzinfo = timezone.utc,
+    modified_at: datetime | None = None,
+) -> Iterator[Item]:
+    """The same for an open, seekable binary handle, whose source is known."""
+    reading = Reading(source=source) if reading is None else reading
+    if source in _JSONL:
+        adapter = _JSONL[source]
+        yield from adapter.read(handle, name, offset, reading)
+    elif source == telegram.SOURCE:
+        yield from telegram.read(handle, name, 0, reading, zone)
+    elif source == bookmarks.SOURCE:
+        yield from bookmarks.read(handle, name, 0, reading)
+    else:
+        yield from documents.read(handle, name, 0, reading, modified_at)
+
+
+def walk(paths: Iterable[str | Path]) -> Iterator[Path | Skip]:
+    """The files worth reading under `paths`, each once, sorted; what is passed over is a Skip.
+
+    A file that was named is always given, whatever it is. Directories are walked without
+    following links; hidden ones are passed over. Files of sub-agents are `sidechain`.
+    Raises FileNotFoundError for a path that is not there.
+    """
+    seen = set()
+    for given in paths:
+        start = Path(given)
+        if not start.exists():
+            raise FileNotFoundError(f"no such file or directory: {start}")
+        for found in [start] if start.is_file() else _files(start):
+            place = os.path.realpath(str(found))
+            if place in seen:
+                continue
+            seen.add(place)
+            reason = None if found == start else _unread(found)
+            yield found if reason is None else Skip(reason, 0, str(found))
+
+
+def _files(start: Path) -> Iterator[Path]:
+    for folder, folders, names in os.walk(str(start)):
+        folders[:] = sorted(f for f in folders if not f.startswith(".") and f not in _UNWALKED)
+        for name in sorted(names):
+            path = Path(folder, name)
+            if path.is_file() and not name.startswith("."):
+                yield path
+
+
+def _unread(path: Path) -> str | None:
+    """Why a file met on the way is not read, or None."""
+    if "subagents" in path.parts and path.suffix in (".jsonl", ".json"):
+        return "sidechain"
+    # Claude Code keeps long tool output there, and what a hook injected: Argus's own recall text.
+    if "tool-results" in path.parts and path.suffix == ".txt":
+        return "injected"
+    if path.suffix in (".zst", ".gz") and ".jsonl" in path.suffixes:
+        return "compressed"
+    try:
+        return None if detect(path) else "unrecognised"
+    except OSError:
+        return "unreadable"
+
+
+def _vote(handle: BinaryIO) -> str | None:
+    """Whose rows the first lines look like; None when nobody's."""
+    votes = dict.fromkeys(_JSONL, 0)
+    for line in read_lines(handle, 0):
+        if line.number > HEAD_LINES or line.start > HEAD_BYTES:
+            break
+        row, _, _ = parse(line)
+        if not isinstance(row, dict):
+            continue
+        for source, adapter in _JSONL.items():
+            if adapter.sniff(row):
+                votes[source] += 1
+                break
+    best = max(votes, key=lambda source: votes[source])
+    return best if votes[best] else None

@@ -1,0 +1,145 @@
+"""Databases for tests: a migrated template made once for each state of the code, and its clones.
+
+Knows nothing about what the tests do. Everything here talks to the tests' own server.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import itertools
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import LiteralString
+
+import psutil
+import psycopg
+from django.conf import settings
+from django.core.management import call_command
+from django.db import connection, connections
+from psycopg import sql
+
+from argus import postgres
+from argus.owner import as_owner
+
+ROOT = Path(__file__).resolve().parent.parent
+
+#: Whatever can change what a migrated database holds.
+SOURCES = ("argus", "memory", "review", "recall", "exporter")
+
+#: Test data may be lost when the machine dies, and then nobody asks for it.
+TUNING = {"fsync": "off", "full_page_writes": "off", "max_connections": "200"}
+
+#: Dropping a database can trip over an autovacuum worker that has just begun.
+DROP_TRIES_MAX = 20
+
+_numbers = itertools.count(1)
+
+
+def home() -> Path:
+    return Path(os.environ["ARGUS_HOME"])
+
+
+def template() -> str:
+    """The name of a database migrated by the code as it is now; made when there is none."""
+    postgres.start(home(), options=TUNING)
+    name = f"template_{_fingerprint()}"
+    home().mkdir(parents=True, exist_ok=True)
+    with open(home() / "template.lock", "w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        _sweep(keep=name)
+        if name not in _databases():
+            # Why a second name: a killed run leaves no half-migrated template.
+            draft = f"draft_{os.getpid()}"
+            drop(draft)
+            _run("CREATE DATABASE {}", draft)
+            with using(draft), as_owner():
+                call_command("migrate", verbosity=0)
+            _run("ALTER DATABASE {} RENAME TO {}", draft, name)
+    return name
+
+
+def clone(source: str) -> str:
+    """A new database like the source, to which nobody may be connected. Returns its name."""
+    name = f"test_{os.getpid()}_{next(_numbers)}"
+    drop(name)
+    _run("CREATE DATABASE {} TEMPLATE {}", name, source)
+    return name
+
+
+def address(name: str) -> str:
+    """The address of a test database for the application's role."""
+    return postgres.url(home(), postgres.APP, name)
+
+
+def owner_address(address: str) -> str:
+    """The owner's address of the same database."""
+    return address.replace(f"{postgres.APP}@", f"{postgres.OWNER}@")
+
+
+def drop(name: str) -> None:
+    """Drop a database, whoever is connected to it."""
+    for attempt in range(DROP_TRIES_MAX):
+        try:
+            # Why the superuser: the owner may not end the application's connections.
+            _run("DROP DATABASE IF EXISTS {} WITH (FORCE)", name, role=postgres.SUPERUSER)
+        except psycopg.OperationalError:
+            if attempt == DROP_TRIES_MAX - 1:
+                raise
+            time.sleep(0.1)
+        else:
+            return
+
+
+@contextmanager
+def using(name: str) -> Iterator[None]:
+    """Django's default connection, in every thread that opens one, is to this database."""
+    configured = connections.settings["default"]
+    before = configured["NAME"]
+    _point(name)
+    try:
+        yield
+    finally:
+        _point(before)
+
+
+def _point(name: str) -> None:
+    assert not connection.in_atomic_block, "clone_db and the mark django_db do not go together"
+    connection.close()
+    connections.settings["default"]["NAME"] = name
+    connection.settings_dict["NAME"] = name
+
+
+def _run(statement: LiteralString, *names: str, role: str = postgres.OWNER) -> None:
+    query = sql.SQL(statement).format(*map(sql.Identifier, names))
+    with psycopg.connect(postgres.url(home(), role), autocommit=True) as maintenance:
+        maintenance.execute(query)
+
+
+def _databases() -> set[str]:
+    with psycopg.connect(postgres.url(home(), postgres.OWNER)) as maintenance:
+        return {row[0] for row in maintenance.execute("SELECT datname FROM pg_database")}
+
+
+def _sweep(keep: str) -> None:
+    """Drop what ended runs left: databases of dead processes, templates of older code."""
+    for name in _databases():
+        kind, _, rest = name.partition("_")
+        process = rest.partition("_")[0]
+        if kind in ("test", "draft") and process.isdigit():
+            stale = not psutil.pid_exists(int(process))
+        else:
+            stale = kind == "template" and rest != "" and name != keep
+        if stale:
+            drop(name)
+
+
+def _fingerprint() -> str:
+    digest = hashlib.sha256(repr(settings.INSTALLED_APPS).encode())
+    for folder in SOURCES:
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            digest.update(str(path.relative_to(ROOT)).encode() + path.read_bytes())
+    return digest.hexdigest()[:16]

@@ -1,0 +1,56 @@
+"""What every test has: a database of its own, migrated by the owner, used as the application.
+
+Ordinary tests run in a transaction that is rolled back. Tests that need commits, threads or
+processes take `clone_db`. Nothing is ever flushed: an append-only table is not truncated.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from pytest_django import DjangoDbBlocker
+
+from tests import cluster
+
+
+@pytest.fixture(scope="session")
+def template_db(django_db_blocker: DjangoDbBlocker) -> str:
+    """The name of the migrated database that others are cloned from. Nobody connects to it."""
+    with django_db_blocker.unblock():
+        return cluster.template()
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(template_db: str, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    with django_db_blocker.unblock():
+        name = cluster.clone(template_db)
+        with cluster.using(name):
+            yield
+        cluster.drop(name)
+
+
+@pytest.fixture
+def clone_db(template_db: str, django_db_blocker: DjangoDbBlocker) -> Iterator[str]:
+    """A database of its own for this test: real commits, threads and processes.
+
+    Yields its address for the application's role, and Django's default connection is to it, in
+    every thread; for a process take `clone_environment`.
+    """
+    with django_db_blocker.unblock():
+        name = cluster.clone(template_db)
+        with cluster.using(name):
+            yield cluster.address(name)
+        cluster.drop(name)
+
+
+@pytest.fixture
+def clone_environment(clone_db: str) -> dict[str, str]:
+    """The environment of a process that works on this test's clone."""
+    return {
+        **os.environ,
+        "ARGUS_DATABASE_URL": clone_db,
+        "ARGUS_OWNER_DATABASE_URL": cluster.owner_address(clone_db),
+        "DJANGO_SETTINGS_MODULE": "argus.settings",
+    }

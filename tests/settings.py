@@ -1,0 +1,22 @@
+"""The settings under test: Argus's own, on a home and a server that belong to the tests alone.
+
+Nothing of the operator's environment reaches a test, and no test reaches `~/.argus`.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+for _name in [name for name in os.environ if name.startswith("ARGUS_")]:
+    del os.environ[_name]
+
+#: One home for all test runs of this user, so that the server is made once.
+# Why in the environment: commands that a test starts as processes find it, too.
+TEST_HOME = Path(os.environ.get("TMPDIR") or tempfile.gettempdir()) / f"argus-test-{os.geteuid()}"
+os.environ["ARGUS_HOME"] = str(TEST_HOME.absolute())
+
+from argus.settings import *  # noqa: E402, F403
+
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
