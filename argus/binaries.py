@@ -44,15 +44,13 @@ class Binaries:
         self, program: str, *arguments: str, cwd: Path, timeout_seconds: float
     ) -> subprocess.CompletedProcess[str]:
         """Run a program to its end, in a session of its own: Ctrl-C is not for the server."""
-        uid = gid = groups = None
-        if self.account is not None:
-            uid, gid, groups = self.account.pw_uid, self.account.pw_gid, []
+        account = self.account
         return subprocess.run(
             [str(self.folder / program), *arguments],
             cwd=cwd,
-            user=uid,
-            group=gid,
-            extra_groups=groups,
+            user=account and account.pw_uid,
+            group=account and account.pw_gid,
+            extra_groups=None if account is None else [],
             # Why: PG* variables of the caller would point the programs elsewhere.
             env={"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"},
             stdin=subprocess.DEVNULL,

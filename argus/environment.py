@@ -235,4 +235,4 @@ def _sentence(problem: dict[str, object]) -> str:
     allowed = _bounds(name).rstrip(".")
     if message.startswith("allowed") or not allowed:
         allowed = message
-    return f"{variable} is {given}: {allowed[0].lower()}{allowed[1:]}."
+    return f"{variable} is {given}; {allowed[0].lower()}{allowed[1:]}."

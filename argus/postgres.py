@@ -41,8 +41,8 @@ SOCKET_PATH_BYTES_MAX = 103
 LOG_BYTES_MAX = 10 * 1024 * 1024
 
 #: A process id that no system gives out.
-# Why: PostgreSQL still reads the rest of the lock file and so refuses while a left-over
-# backend holds the old shared memory; a removed lock file would blind it.
+# Why not remove the file: PostgreSQL reads the rest of it, too, and refuses to start while a
+# left-over backend of the old server still holds the memory that is named there.
 PID_NEVER = 2_147_483_647
 
 SOCKET = ".s.PGSQL.5432"
@@ -151,7 +151,8 @@ def connected(home: Path) -> int:
 
 
 def _place(home: Path) -> Cluster:
-    home = home.expanduser().absolute()
+    # Why resolved: two names of one folder are one server.
+    home = home.expanduser().resolve()
     name = hashlib.sha256(str(home).encode()).hexdigest()[:12]
     root = SYSTEM_ROOT / "pg" / name if os.geteuid() == 0 else home / "pg"
     run = root / "run"
@@ -302,7 +303,7 @@ def _wait(cluster: Cluster) -> None:
         if time.monotonic() > deadline:
             raise ClusterError(
                 f"PostgreSQL (process {_postmaster(cluster)}) does not answer within "
-                f"{RECOVERY_SECONDS_MAX} s; its log is {cluster.log}."
+                f"{RECOVERY_SECONDS_MAX} s; its log is {cluster.log}, and `manage.py down` stops it."
             )
         time.sleep(0.1)
 

@@ -65,7 +65,8 @@ def _app_url() -> str:
 def _owner_url() -> str | None:
     if ARGUS.database_url is None:
         return postgres.url(ARGUS.home, postgres.OWNER)
-    return ARGUS.owner_database_url and ARGUS.owner_database_url.get_secret_value()
+    owner = ARGUS.owner_database_url
+    return owner.get_secret_value() if owner else None
 
 
 def _present(*names: str) -> list[str]:
@@ -135,13 +136,14 @@ TEMPLATES = [
 DATABASES = {"default": _database(_app_url())}
 
 #: The owner's form of the same database, or None when nobody told us (argus.owner).
-OWNER_DATABASE = (lambda url: _database(url) if url else None)(_owner_url())
+OWNER_DATABASE = _database(_owner) if (_owner := _owner_url()) else None
 
 #: The role that the grants are made for.
 ARGUS_APP_ROLE = DATABASES["default"]["USER"]
 
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
+LOGIN_URL = "/ui/login/"
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in ("MinimumLengthValidator", "CommonPasswordValidator", "NumericPasswordValidator")
@@ -217,6 +219,8 @@ LOGGING = {
     "loggers": {
         "django": {"level": ARGUS.log_level},
         "django.server": {"handlers": ["stderr"], "level": ARGUS.log_level, "propagate": False},
+        # Why: a dozen lines each time a worker starts or stops.
+        "django-q": {"level": "DEBUG" if ARGUS.log_level == "DEBUG" else "WARNING"},
         # Why: they report the address of each request, keys and all.
         "httpx": {"level": "WARNING"},
         "openai": {"level": "WARNING"},

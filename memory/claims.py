@@ -49,7 +49,7 @@ class Held:
 CLAIM_SQL = """
 WITH free AS (
     SELECT id FROM memory_claim
-    WHERE stage = %(stage)s AND unit = ANY(%(units)s) AND parked_at IS NULL
+    WHERE stage = %(stage)s AND unit = ANY(%(units)s::text[]) AND parked_at IS NULL
       AND (lease_until IS NULL OR lease_until <= %(now)s)
     ORDER BY id LIMIT %(limit)s FOR UPDATE SKIP LOCKED)
 UPDATE memory_claim c
@@ -79,7 +79,7 @@ def claim(run: StageRun, units: Sequence[str], *, now: datetime, limit: int) -> 
         cursor.execute(
             "INSERT INTO memory_claim (stage, unit, worker, attempts, content_failures,"
             " parked_reason, created_at)"
-            " SELECT %(stage)s, unit, '', 0, 0, '', %(now)s FROM unnest(%(units)s) AS unit"
+            " SELECT %(stage)s, unit, '', 0, 0, '', %(now)s FROM unnest(%(units)s::text[]) AS unit"
             " ORDER BY unit ON CONFLICT (stage, unit) DO NOTHING",
             values,
         )
@@ -90,6 +90,12 @@ def claim(run: StageRun, units: Sequence[str], *, now: datetime, limit: int) -> 
     for one in tired:
         park(run, one, reason=f"{UNANSWERED_CLAIMS_MAX} claims ended without an answer", now=now)
     return [held[unit] for unit in units if unit in held and held[unit] not in tired]
+
+
+def parked(stage: str) -> set[str]:
+    """Units of a stage that are set aside."""
+    rows = Claim.objects.filter(stage=stage, parked_at__isnull=False)
+    return set(rows.values_list("unit", flat=True))
 
 
 def finish(held: Held) -> None:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from typing import Any
 
+from django.contrib.postgres.search import SearchQuery
 from django.db import connection
 
 from memory.text.stem import stem
@@ -57,9 +59,15 @@ def query_terms(text: str, common: frozenset[str] = frozenset()) -> list[str]:
     return (rare or asked)[:QUERY_TERMS_MAX]
 
 
-def any_of(lexemes_: Sequence[str]) -> str:
-    """The tsquery literal that asks for any of these terms; "" asks for nothing."""
-    return " | ".join(quoted(lexeme) for lexeme in lexemes_)
+class AnyOf(SearchQuery):
+    """Asks for any of these terms, which are lexemes already: Postgres parses nothing in them."""
+
+    def __init__(self, lexemes_: Sequence[str]) -> None:
+        self.literal = " | ".join(quoted(lexeme) for lexeme in lexemes_)
+        super().__init__(self.literal, search_type="raw")
+
+    def as_sql(self, *args: Any, **kwargs: Any) -> tuple[str, list[str]]:
+        return "%s::tsquery", [self.literal]
 
 
 def quoted(lexeme: str) -> str:

@@ -9,6 +9,7 @@ import fcntl
 import hashlib
 import itertools
 import os
+import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -50,7 +51,8 @@ def template() -> str:
     home().mkdir(parents=True, exist_ok=True)
     with open(home() / "template.lock", "w") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
-        _sweep(keep=name)
+        _claim(name)
+        _sweep()
         if name not in _databases():
             # Why a second name: a killed run leaves no half-migrated template.
             draft = f"draft_{os.getpid()}"
@@ -115,26 +117,50 @@ def _point(name: str) -> None:
 
 def _run(statement: LiteralString, *names: str, role: str = postgres.OWNER) -> None:
     query = sql.SQL(statement).format(*map(sql.Identifier, names))
-    with psycopg.connect(postgres.url(home(), role), autocommit=True) as maintenance:
+    with _connect(role) as maintenance:
         maintenance.execute(query)
 
 
+def _connect(role: str = postgres.OWNER) -> psycopg.Connection:
+    try:
+        return psycopg.connect(postgres.url(home(), role), autocommit=True)
+    except psycopg.OperationalError:
+        # Why: another run may have stopped the server when it ended.
+        postgres.start(home(), options=TUNING)
+        return psycopg.connect(postgres.url(home(), role), autocommit=True)
+
+
 def _databases() -> set[str]:
-    with psycopg.connect(postgres.url(home(), postgres.OWNER)) as maintenance:
+    with _connect() as maintenance:
         return {row[0] for row in maintenance.execute("SELECT datname FROM pg_database")}
 
 
-def _sweep(keep: str) -> None:
-    """Drop what ended runs left: databases of dead processes, templates of older code."""
+def _claim(name: str) -> None:
+    """Say that this process uses the template: two runs of two states of the code may overlap."""
+    folder = home() / "templates" / name
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / str(os.getpid())).touch()
+
+
+def _sweep() -> None:
+    """Drop what ended runs left: their databases, and templates that no living process claims."""
     for name in _databases():
         kind, _, rest = name.partition("_")
-        process = rest.partition("_")[0]
-        if kind in ("test", "draft") and process.isdigit():
-            stale = not psutil.pid_exists(int(process))
+        if kind in ("test", "draft"):
+            alive = _lives(rest.partition("_")[0])
+        elif kind == "template" and rest != "":
+            claims = home() / "templates" / name
+            alive = any(_lives(claim.name) for claim in claims.glob("*"))
+            if not alive:
+                shutil.rmtree(claims, ignore_errors=True)
         else:
-            stale = kind == "template" and rest != "" and name != keep
-        if stale:
+            continue
+        if not alive:
             drop(name)
+
+
+def _lives(process: str) -> bool:
+    return process.isdigit() and psutil.pid_exists(int(process))
 
 
 def _fingerprint() -> str:

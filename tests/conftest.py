@@ -12,7 +12,14 @@ from collections.abc import Iterator
 import pytest
 from pytest_django import DjangoDbBlocker
 
+from argus import postgres
 from tests import cluster
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """The last run to end stops the server; starting it again takes a moment."""
+    if not hasattr(config, "workerinput"):
+        postgres.stop(cluster.home(), idle_only=True)
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,7 @@ budgets or the database.
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -15,24 +16,18 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from typing import Any, NoReturn
-from urllib.parse import urlsplit
 
 import openai
-from django.conf import settings
 from openai import OpenAI
 
 from memory.errors import ContentError
 from memory.llm.calls import Away, Reply
+from memory.llm.endpoints import Endpoint
 
 #: Characters of a server's error that are shown.
 # Why: some servers answer with a page of HTML or with the whole input.
 # Calibrate: enough for one sentence of a proxy.
 ERROR_CHARS_MAX = 300
-
-#: Time one query may take before recall goes on without vectors.
-# Why: a person waits for the prompt; hooks give up after two seconds.
-# Calibrate: p99 of a warm embedding server, well under the hook's deadline.
-QUERY_TIMEOUT_SECONDS = 1.5
 
 _UNFIT = re.compile(r"response_format|json_schema|json_object|json schema|grammar|structured", re.I)
 _NAN = re.compile(r"unsupported value|\bnan\b|\binf(?:inity)?\b", re.IGNORECASE)
@@ -50,41 +45,12 @@ class Unsupported(ContentError):
 
 
 @dataclass(frozen=True)
-class Endpoint:
-    """Where a port is served. `kind` keeps chat and embeddings of one host apart when one rests."""
-
-    kind: str
-    url: str
-    model: str
-    key: str = ""
-    timeout_seconds: float = 60.0
-
-    @property
-    def provider(self) -> str:
-        return f"{self.kind}:{urlsplit(self.url).netloc}"
-
-
-@dataclass(frozen=True)
 class Dialect:
     """Which parameters a server understands, found out by asking."""
 
     structured: str = "json_schema"
     tokens_name: str = "max_tokens"
     temperature: bool = True
-
-
-def chat_endpoint(model: str | None = None) -> Endpoint:
-    """The chat endpoint of the settings, for this model or the usual one."""
-    env = settings.ARGUS
-    key = env.model_key.get_secret_value() if env.model_key else ""
-    return Endpoint("chat", env.model_url, model or env.model, key, env.model_timeout_seconds)
-
-
-def embed_endpoint() -> Endpoint:
-    """The embeddings endpoint of the settings."""
-    env = settings.ARGUS
-    key = env.embed_key.get_secret_value() if env.embed_key else ""
-    return Endpoint("embed", env.embed_url, env.embed_model, key, env.model_timeout_seconds)
 
 
 def chat(
@@ -115,7 +81,7 @@ def chat(
             messages=[{"role": "system", "content": system}, {"role": "user", "content": user}],
             **parameters,
         )
-    except openai.OpenAIError as error:
+    except (openai.OpenAIError, json.JSONDecodeError) as error:
         _translate(error, endpoint)
     choices = getattr(answer, "choices", None)
     if not isinstance(choices, list) or not choices or choices[0].message is None:
@@ -126,7 +92,8 @@ def chat(
         refusal=first.message.refusal or "",
         finish_reason=first.finish_reason or "",
         model_real=answer.model or "",
-        **_usage(answer.usage),
+        tokens_in=_count(answer.usage, "prompt_tokens"),
+        tokens_out=_count(answer.usage, "completion_tokens"),
     )
 
 
@@ -146,9 +113,11 @@ def embeddings(endpoint: Endpoint, texts: Sequence[str]) -> Reply:
     try:
         answer = _client(endpoint).embeddings.create(
             # Why float: the client's default is base64, which many servers do not speak.
-            model=endpoint.model, input=list(texts), encoding_format="float"
+            model=endpoint.model,
+            input=list(texts),
+            encoding_format="float",
         )
-    except openai.OpenAIError as error:
+    except (openai.OpenAIError, json.JSONDecodeError) as error:
         _translate(error, endpoint)
     except ValueError as error:
         # Why: the client itself refuses an answer without data.
@@ -156,14 +125,16 @@ def embeddings(endpoint: Endpoint, texts: Sequence[str]) -> Reply:
     data = getattr(answer, "data", None)
     if not isinstance(data, list):
         raise Away(f"{endpoint.provider} answered, but not as an embeddings one does", "no_answer")
-    positions = [getattr(entry, "index", None) for entry in data]
-    if any(not isinstance(position, int) for position in positions):
-        positions = list(range(len(data)))
-    vectors = [getattr(entry, "embedding", None) for entry in data]
+    vectors: dict[int, object] = {}
+    for place, entry in enumerate(data):
+        # Servers that leave the index out keep the order.
+        position = getattr(entry, "index", None)
+        vectors[place if position is None else position] = getattr(entry, "embedding", None)
     return Reply(
-        vectors=dict(zip(positions, vectors, strict=True)),
+        vectors=vectors,
         model_real=answer.model or "",
-        **(_usage(answer.usage) | {"tokens_out": 0}),
+        tokens_in=_count(answer.usage, "prompt_tokens"),
+        tokens_out=0,
     )
 
 
@@ -209,13 +180,13 @@ def _client(endpoint: Endpoint) -> OpenAI:
     )
 
 
-def _translate(error: openai.OpenAIError, endpoint: Endpoint) -> NoReturn:
+def _translate(error: Exception, endpoint: Endpoint) -> NoReturn:
     provider = endpoint.provider
     if isinstance(error, openai.APITimeoutError):
         seconds = endpoint.timeout_seconds
         raise Away(f"{provider} did not answer in {seconds:g} s", "timeout", charged=True) from None
     if isinstance(error, openai.APIStatusError):
-        _translate_status(error, provider)
+        _translate_status(error, endpoint)
     if isinstance(error, openai.APIConnectionError):
         cause = error.__cause__ or error
         refused = "refused" in str(cause).lower()
@@ -224,28 +195,26 @@ def _translate(error: openai.OpenAIError, endpoint: Endpoint) -> NoReturn:
     raise Away(f"{provider}: {_short(str(error))}", "no_answer") from None
 
 
-def _translate_status(error: openai.APIStatusError, provider: str) -> NoReturn:
+def _translate_status(error: openai.APIStatusError, endpoint: Endpoint) -> NoReturn:
     status = error.status_code
     body = error.response.text
-    message = f"{provider} answered {status}: {_short(body)}"
-    if status >= 500 and not (provider.startswith("embed") and _NAN.search(body)):
-        wait = retry_after(error.response.headers.get("retry-after"), datetime.now(UTC))
+    message = f"{endpoint.provider} answered {status}: {_short(body)}"
+    wait = retry_after(error.response.headers.get("retry-after"), datetime.now(UTC))
+    # Why: an embedding server that computed NaN says 500, and will say it again for this text.
+    about_input = endpoint.kind != "chat" and _NAN.search(body)
+    if status >= 500 and not about_input:
         raise Away(message, "http_5xx", wait) from None
     if status in _AWAY:
-        wait = retry_after(error.response.headers.get("retry-after"), datetime.now(UTC))
         raise Away(message, f"http_{status}", wait) from None
     if status in (400, 422) and adapt(Dialect(), body) is not None:
         raise Unsupported(message, body) from None
     raise ContentError(message, body) from None
 
 
-def _usage(usage: Any) -> dict[str, int | None]:
+def _count(usage: object, name: str) -> int | None:
     """Tokens by the server's count; None where it did not count."""
-    counts = {}
-    for ours, theirs in (("tokens_in", "prompt_tokens"), ("tokens_out", "completion_tokens")):
-        value = getattr(usage, theirs, None)
-        counts[ours] = value if isinstance(value, int) and value >= 0 else None
-    return counts
+    value = getattr(usage, name, None)
+    return value if isinstance(value, int) and value >= 0 else None
 
 
 def _short(text: str) -> str:

@@ -9,6 +9,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from memory.llm.vocabulary import (
     CLAUSES,
@@ -25,20 +26,28 @@ from memory.llm.vocabulary import (
 )
 from memory.text.words import sentences
 
+#: Readings kept for the next pair.
+# Why: one statement is compared with ten, and a batch holds near neighbours.
+READINGS_MAX = 1_024
+
+_DENSE = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
+_LETTER = rf"[^\W{_DENSE}]"
 _TOKEN = re.compile(
     r"(?P<code>`[^`\n]+`)"
     r"|(?P<url>[a-z][a-z+.\-]*://[^\s,;)\]>\"']+|[\w.+\-]+@[\w\-]+\.[\w.\-]+)"
+    r"|(?P<tag>[a-z][\w.\-/]*(?::\d[\w.\-]*)+)"
     r"|(?P<path>(?:~|\.{1,2}|[A-Za-z]:)?[/\\][\w.@\-/\\]*\w/?|[\w.@\-]+(?:/[\w.@\-]+)+/?|\.?\w[\w\-]*\.[a-z]{1,4}(?:\.[a-z]+)?\b(?![\w.]))"
     r"|(?P<time>\d{1,2}:\d{2}(?::\d{2})?|\d{4}-\d{2}-\d{2})"
     r"|(?P<number>[v#]?\d+(?:[.,]\d+)*(?![\w\-]*[a-z]{3})(?:\.x)?)"
     r"|(?P<flag>(?<!\w)--?[a-zA-Z][\w\-]*)"
-    r"|(?P<cjk>[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+)"
-    r"|(?P<word>[^\W\d_\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]\w*(?:[.\-'][\w]+)*(?:\+\+|\#)?(?:\(\))?|\w[\w\-]*)"
+    rf"|(?P<cjk>[{_DENSE}]+)"
+    rf"|(?P<word>{_LETTER}+(?:[.\-']{_LETTER}+)*(?:\+\+|\#)?(?:\(\))?)"
+    r"|(?P<joint>(?<=[\x21-\x7e]):(?=[\x21-\x7e]))"
     r"|(?P<sign><=|>=|!=|==|[<>=:%&|≤≥≠→])"
     r"|(?P<other>\S)"
 )
 _CJK_NUMBER = re.compile(r"[二两三四五六七八九十百千万]+")
-_IDENTIFIER = re.compile(r"_|\(\)|[a-z0-9][A-Z]|\w\.\w|-\w*\d|[a-zA-Z]\d\w*[a-zA-Z]|^[a-f0-9]{7,40}$")
+_IDENTIFIER = re.compile(r"_|\(\)|[a-z0-9][A-Z]|\w\.\w|-\w*\d|[a-zA-Z]\d\w*$|^[a-f0-9]{7,40}$")
 _BRANDED = re.compile(r"^[A-Z]?[a-z]+[A-Z]\w*$|^[A-Z]{2,}\w*$")
 _CONTRACTIONS = (
     (re.compile(r"\bcan(?:'t|not)\b", re.I), "can not"),
@@ -57,12 +66,12 @@ _FILLER = re.compile(
     r"merke?|notiz|achtung|wichtig|korrektur|entscheidung|注意|备注|记住|更正|提示|决定)\s*[:：]\s*|"
     r"(?:remember|note|keep in mind|bear in mind|please note|please remember|be aware)(?: that|,)\s+|"
     r"(?:as (?:i|we) (?:said|mentioned|discussed|agreed)(?: before| earlier)?|as (?:mentioned|discussed|agreed|noted)"
-    r"(?: before| earlier| above)?|like i said|just to be clear|to be clear|for the record|by the way|btw|"
+    r"(?: before| earlier| above)?|like i said|just to be clear|to be clear|for the record|by the way|btw|just so you know|"
     r"from now on|as of (?:now|today)|going forward|wie gesagt|wie besprochen|übrigens|ab jetzt|ab sofort|"
     r"如前所述|顺便说一下|从现在起|再说一遍|我说过)\s*[,:，：]?\s+|"
-    r"(?:如前所述|顺便说一下|从现在起|再说一遍|我说过|记住)[,:，：]?|"
+    r"(?:如前所述|顺便说一下|从现在起|再说一遍|我说过|记住|请注意|请记住)[,:，：]?|"
     r"(?:ok(?:ay)?,? so|ok(?:ay)? also|ok also|alright,? so)[,:]?\s+|"
-    r"(?:ok(?:ay)?|so|well|right|yes|yeah|yep|no|nope|now|also|again|actually|in fact|alright|sorry|ja|nein|gut|also|"
+    r"(?:ok(?:ay)?|so|well|right|yes|yeah|yep|no|nope|now|again|actually|in fact|alright|sorry|ja|nein|gut|also|"
     r"好的|对|不对|不)\s*[,，]\s*|"
     r"(?:actually|okay|ok)\s+)",
     re.I,
@@ -72,6 +81,12 @@ _LEANING = frozenset(
     " 他们 它们 same both there here ditto".split()
 )
 _STANDING = frozenset("project repository team app codebase workspace package 项目 仓库 projekt".split())
+# Why: in code every sign counts; words alone prove nothing there.
+_CODE = re.compile(
+    r"[{};]\s*$|=>|&&|\|\||[=!]==?\s|\w\([^)\n]*[\"'({]|^\s*(?://|/\*|\#include|import\s|const\s|let\s+\w+\s*=|def\s|return\b)"
+    r"|[│┃━─]|\w\.\w+\([^)]*$|\+\s*$",
+    re.M,
+)
 _FIRST_PERSON = re.compile(r"\b(?:i|me|my|mine|myself|ich|mir|mich|meine?[nrms]?)\b|我(?!们)", re.I)
 _GERMAN = re.compile(r"\b(?:der|die|das|ist|sind|wir|nicht|und|mit|für|auf|ein|eine|wird|werden|im|von|statt)\b", re.I)
 
@@ -98,6 +113,12 @@ class Frame:
     def keys(self) -> tuple[str, ...]:
         return tuple(token.key for token in self.tokens)
 
+    def names(self) -> frozenset[str]:
+        """Return what the frame calls by name: identifiers, paths, products, proper nouns."""
+        return frozenset(
+            token.key for token in self.tokens if token.kind == "name" or token.proper or token.key in KIND_OF
+        )
+
     def core(self) -> Frame:
         """Return the frame without the clause that says why."""
         for index, token in enumerate(self.tokens):
@@ -115,8 +136,10 @@ class Reading:
     question: bool
     leans: bool
     first_person: bool
+    code: bool
 
 
+@lru_cache(maxsize=READINGS_MAX)
 def read(text: str) -> Reading:
     """Return the reading of a statement; fillers at its start are gone, every word has one spelling."""
     plain = unicodedata.normalize("NFKC", text.replace("’", "'")).strip()
@@ -131,6 +154,7 @@ def read(text: str) -> Reading:
         question="?" in re.sub(r"`[^`]*`|\S+://\S+", "", plain),
         leans=_leans(plain, whole),
         first_person=bool(_FIRST_PERSON.search(plain)),
+        code=bool(_CODE.search(re.sub(r"`[^`\n]*`", "", plain))),
     )
 
 
@@ -206,17 +230,22 @@ def _token(group: str, raw: str, apart: bool, proper: bool) -> Token:
     if group == "code":
         raw = raw.strip("`").strip()
         lower = raw.lower()
-        return Token(lower if lower in KIND_OF else raw, "name", raw, apart)
-    if group in ("url", "path", "flag"):
+        return Token(lower if lower in KIND_OF else raw.removesuffix("()"), "name", raw, apart)
+    if group in ("url", "tag", "path", "flag"):
         if raw.lower() in KIND_OF or raw.lower() in SAME:
             return Token(_spell(raw), "word", raw, apart, proper)
         return Token(raw.rstrip("/.") or raw, "name", raw, apart)
-    if group in ("time", "number"):
-        return Token(raw.lstrip("v#").replace(",", "."), "time" if group == "time" else "number", raw, apart)
+    if group == "time":
+        return Token(raw.zfill(5), "time", raw, apart)
+    if group == "number":
+        whole = raw.replace(",", "") if _THOUSANDS.fullmatch(raw) else raw.replace(",", ".")
+        return Token(whole.lstrip("v#"), "number", raw, apart)
+    if group == "joint":
+        return Token(raw, "sign", raw, apart)
     if group == "sign":
         return Token(_spell(raw), "word" if _spell(raw) != raw else "sign", raw, apart or raw == ":")
     if _IDENTIFIER.search(raw) and raw.lower() not in KIND_OF and not _BRANDED.match(raw):
-        return Token(raw, "name", raw, apart)
+        return Token(raw.removesuffix("()"), "name", raw, apart)
     branded = bool(_BRANDED.match(raw)) and raw.lower() not in LIGHT
     return Token(_spell(raw), "word", raw, apart, branded or (proper and raw[0].isupper() and raw != "I"))
 
@@ -245,6 +274,8 @@ _PHRASES = sorted(
     ((tuple(phrase.split()), tuple(spelled.split())) for phrase, spelled in PHRASES),
     key=lambda pair: -len(pair[0]),
 )
+# Why: `also`, `of` and `that` change what a pair of statements proves, yet not what one of them says.
+_SILENT = frozenset(["be", "also", "that", "of", "auch", "dass", "的"])
 _NUMBER_WORDS = {
     word: str(value)
     for value, words in enumerate(
@@ -254,6 +285,8 @@ _NUMBER_WORDS = {
     )
     for word in words.split("/")
 }
+_NUMBER_WORDS.update({"twenty": "20", "thirty": "30", "forty": "40", "fifty": "50", "sixty": "60", "ninety": "90"})
+_THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+")
 _MEASURE = re.compile(r"(\d+(?:\.\d+)*)([a-zA-Z%]{1,7})")
 
 
@@ -285,7 +318,7 @@ def claims(frame: Frame) -> tuple[str, ...]:
     for token in frame.tokens:
         if " " in token.key:
             words.extend(_spell(word) for word in token.key.split())
-        elif token.key != "be":
+        elif token.key not in _SILENT:
             words.append(token.key)
     return tuple(words)
 

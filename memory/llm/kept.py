@@ -86,7 +86,9 @@ def _insert(key: Key, kept: Kept, unit: str) -> bool:
         units=[unit],
     )
     before = ModelReply.objects.filter(
-        port=key.port, model=key.model, prompt_version=key.prompt_version,
+        port=key.port,
+        model=key.model,
+        prompt_version=key.prompt_version,
         input_sha256=key.input_sha256,
     )
     if before.exists():

@@ -17,7 +17,7 @@ from memory.text.words import sentences
 
 Kind = Literal["sentence", "item", "block"]
 
-#: Longest block (a lead-in with its list, or lines that map one thing to another) kept as one piece.
+#: Longest block (a lead-in with its list, lines that map one thing to another) kept as one.
 # Why: a short list is read as one statement; of a long one, single items are quoted.
 # Calibrate: by eye, on notes of real sessions: above this a note is skimmed, not read.
 BLOCK_CHARS_MAX = 420
@@ -28,9 +28,10 @@ BLOCK_CHARS_MAX = 420
 PIECES_MAX = 400
 
 FENCE = re.compile(r"^\s*(```|~~~)")
-HEADING = re.compile(r"^\s{0,3}#{1,6}\s+(.*?)\s*#*\s*$|^\s*\*\*([^*]{2,80})\*\*:?\s*$")
+HEADING = re.compile(r"^\s{0,3}#{1,6}\s+(\S.*)$|^\s*\*\*([^*]{2,80})\*\*:?\s*$")
 ITEM = re.compile(r"^(\s*)(?:[-*+•‣]|\d{1,3}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?(?=\S)")
 SKIPPED = re.compile(r"^\s*(?:\||>|[│├└┌]|={3,}|-{3,}|\*{3,})")
+MARKED = frozenset("*`#_")
 MARKS = re.compile(r"[*`#]+|(?<!\w)_+(?=[A-Za-z ][^_]*_+(?!\w))|(?<=[A-Za-z.!?])_+(?!\w)")
 
 
@@ -90,7 +91,10 @@ def cut(body: str) -> list[Piece]:
 
 def plain(text: str) -> str:
     """Return the text on one line without Markdown's marks, for titles and context."""
-    return " ".join(MARKS.sub("", ITEM.sub("", text)).split())
+    text = ITEM.sub("", text)
+    if not MARKED.isdisjoint(text):
+        text = MARKS.sub("", text)
+    return " ".join(text.split())
 
 
 def _lines(body: str) -> Iterator[Line]:
@@ -145,9 +149,7 @@ def _items(body: str, run: list[Line], lead: str, group: int) -> Iterator[Piece]
             yield from _split(body, piece.start, piece.end, lead, group)
 
 
-def _block(
-    body: str, pieces: list[Piece], run: list[Line], lead: str, group: int
-) -> Piece | None:
+def _block(body: str, pieces: list[Piece], run: list[Line], lead: str, group: int) -> Piece | None:
     """Return lead-in and list as one piece, when there is a lead-in and both are short."""
     if not lead:
         return None

@@ -16,8 +16,10 @@ from memory.llm.vocabulary import (
     CONNECTORS,
     ENVIRONMENTS,
     EXCEPTIONS,
+    KIND_OF,
     LIMITS,
     NARROWING,
+    PLAIN_VERBS,
     PREPOSITIONS,
     REASONS,
     REVERSALS,
@@ -31,6 +33,10 @@ CONTAINED_WORDS_MIN = 2
 #: Words that may stand between the verb and what it had before, as a description.
 # Why: "Postgres" -> "a managed Postgres 16" describes; longer insertions change the sentence.
 INSERTED_WORDS_MAX = 2
+
+#: Words of a statement without a known verb, from which containing it proves something.
+# Why: shorter ones are headlines ("Interactive mode"), and a headline is in many statements.
+FRAGMENT_WORDS_MIN = 4
 
 _PARTIAL = frozenset("all every always only just yet sure necessarily because alle immer nur enough 都 only".split())
 _STRENGTH = frozenset("always ever".split())
@@ -57,7 +63,7 @@ def refine(new: Reading, old: Reading) -> str | None:
     """Return why the new statement is the old one with something added."""
     if new.question or old.question or len(old.parts) > len(new.parts):
         return None
-    if len(old.parts) == 1 and len(new.parts) > 1:
+    if len(old.parts) == 1 and len(new.parts) > 1 and _whole(old.whole):
         rests = [part for part in new.parts if claims(part) != claims(old.whole)]
         if len(rests) == len(new.parts) - 1 and all(_harmless(rest.tokens) for rest in rests):
             return f"the new statement repeats the old one and adds '{_said([rest.tokens for rest in rests])}'"
@@ -115,7 +121,7 @@ def _other_polarity(old: Frame, new: Frame) -> str | None:
     denied, plain = (old, new) if denied_old else (new, old)
     place = denied.keys.index("not")
     rest = denied.tokens[:place] + denied.tokens[place + 1 :]
-    if _strengthless(rest) != _strengthless(plain.tokens) or not _denies_all(denied.tokens, place):
+    if old.indefinite or _strengthless(rest) != _strengthless(plain.tokens) or not _denies_all(denied.tokens, place):
         return None
     return f"same statement, {'no longer denied' if denied_old else 'now denied'}"
 
@@ -134,7 +140,7 @@ def _denies_all(tokens: tuple[Token, ...], place: int) -> bool:
     before, after = tokens[:place], tokens[place + 1 :]
     if clause_inside(before) or (after and after[0].key in _PARTIAL):
         return False
-    if any(token.key in {"did", "had", "was", "were"} for token in before):
+    if any(token.key in LIMITS and token.key not in _MODAL for token in before):
         return False
     if any(token.key == "的" for token in after):
         return False
@@ -143,6 +149,7 @@ def _denies_all(tokens: tuple[Token, ...], place: int) -> bool:
     return not before or not after or len(before) <= 4
 
 
+_MODAL = frozenset(["will", "would", "should"])
 _HELPING = frozenset("be should must may can could shall has have need".split())
 
 
@@ -191,14 +198,27 @@ def _additions(short: Frame, long: Frame) -> list[tuple[Token, ...]] | None:
         seen_verb = seen_verb or verb_of(token, short.tokens[:count]) in VERBS
         place += 1
     rest = long.tokens[place:]
+    if not _whole(short) and not (rest and rest[0].key in REASONS):
+        return None
     if rest:
         if not (rest[0].apart or rest[0].key in CONNECTORS or rest[0].kind == "number"):
             return None
         pieces.append(rest)
     denied = any(token.key in {"not", "only", "all", "every", "each", "any"} for token in short.tokens)
-    if denied and not all(piece[0].key in REASONS for piece in pieces):
+    if denied and not all(piece[0].key in REASONS or piece[0].apart for piece in pieces):
         return None
     return pieces if pieces and all(_harmless(piece) for piece in pieces) else None
+
+
+def _whole(frame: Frame) -> bool:
+    """Return whether this is a statement and no headline."""
+    if len(frame.tokens) >= FRAGMENT_WORDS_MIN:
+        return True
+    return any(_is_verb(token, frame.tokens[:index]) for index, token in enumerate(frame.tokens))
+
+
+def _is_verb(token: Token, before: tuple[Token, ...]) -> bool:
+    return verb_of(token, before) in VERBS or token.key in PLAIN_VERBS
 
 
 def _insertion_fits(inserted: tuple[Token, ...], last: bool) -> bool:
@@ -213,9 +233,14 @@ def _harmless(tokens: tuple[Token, ...]) -> bool:
     """Return whether an addition takes nothing back: no denial, condition, other place or second value."""
     if tokens[0].apart and tokens[0].key in EXCEPTIONS:
         return not any(token.key in REVERSALS or token.key in CHANGE_VERBS for token in tokens)
+    if tokens[0].apart and tokens[0].key == "not" and len(tokens) > 1 and tokens[1].key in KIND_OF:
+        return _harmless(tokens[1:])
+    pause = tokens[0].apart
     for index, token in enumerate(tokens):
         if token.key in REASONS:
             return True
+        if pause and token.key in {"instead", "without"}:
+            continue
         if token.key in LIMITS or token.key in ENVIRONMENTS or token.key in ADDITIVE:
             return False
         if index == 0 and token.kind in {"number", "name"} and token.raw.startswith("#"):
@@ -237,7 +262,7 @@ def _narrows(piece: tuple[Token, ...]) -> bool:
 
 def _follows_from_sentence(new: Reading, old: Reading) -> bool:
     rests = [part for part in old.parts if claims(part) != claims(new.whole)]
-    return len(rests) == len(old.parts) - 1 and all(_harmless(rest.tokens) for rest in rests)
+    return _whole(new.whole) and len(rests) == len(old.parts) - 1 and all(_harmless(rest.tokens) for rest in rests)
 
 
 def _said(pieces: list[tuple[Token, ...]]) -> str:

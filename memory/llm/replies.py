@@ -46,11 +46,11 @@ _THOUGHT = re.compile(r"\s*<(think|thinking|thought|reasoning)>", re.IGNORECASE)
 _THOUGHT_END = re.compile(r"</(?:think|thinking|thought|reasoning)>", re.IGNORECASE)
 #: Ways in which models say that there is nothing; a refusal to answer is none of them.
 _NOTHING = re.compile(
-    r"\W*(?:json)?\W*(?:null|none|n/a"
+    r"[\s`]*(?:json)?[\s`\"'(]*(?:null|none|n/a|\{\s*\}|\[\s*\]"
     r"|(?:there (?:is|are|was|were) )?no (?:\w+ ){0,3}"
     r"(?:notes?|observations?|memor(?:y|ies)|facts?|candidates?|insights?)\b[^{\[]{0,120}"
     r"|(?:there (?:is|was) )?nothing (?:new|to|worth|durable|of note|notable)\b[^{\[]{0,120}"
-    r")?\W*",
+    r")?[\s`\"').!]*",
     re.IGNORECASE,
 )
 
@@ -136,10 +136,8 @@ def _spoken(reply: str) -> str | None:
 
 def _scan(text: str) -> Iterator[object]:
     """Every object that decodes, from each opening brace on; and a bare list of objects."""
-    starts = 0
-    for match in re.finditer(r"\{|\[(?=\s*\{)", text):
-        starts += 1
-        if starts > STARTS_MAX:
+    for count, match in enumerate(re.finditer(r"\{|\[(?=\s*\{)", text)):
+        if count >= STARTS_MAX:
             return
         value = _decode_at(text, match.start())
         if isinstance(value, dict) or _is_notes(value):

@@ -5,7 +5,7 @@ Needs no model and no network. Knows nothing about storage, confidence or holds.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from difflib import SequenceMatcher
 
 from memory.llm.frames import Reading, read
@@ -22,8 +22,13 @@ CANDIDATES_MAX = 10
 # Why: a proof is about one claim; a longer text makes many, and reading it costs time.
 STATEMENT_CHARS_MAX = 2_000
 
+#: Words up to which a statement may owe its subject to its context ("The port is 8080").
+# Why: longer ones name what they are about.
+SHORT_WORDS_MAX = 5
+
+_Proof = Callable[[Reading, Reading], str | None]
 #: The strongest proof first.
-_PROOFS = (("duplicate", duplicate), ("supersede", supersede), ("refine", refine))
+_PROOFS: tuple[tuple[Verdict, _Proof], ...] = (("duplicate", duplicate), ("supersede", supersede), ("refine", refine))
 
 
 class Rules:
@@ -63,10 +68,14 @@ def _prove(new: Statement, old: Statement) -> tuple[int, float, Verdict, str] | 
     left, right = read(new.content), read(old.content)
     if not left.whole.tokens or not right.whole.tokens or not _comparable(new, left, old, right):
         return None
-    verdicts: tuple[Verdict, ...] = ("duplicate", "supersede", "refine")
-    for rank, (verdict, (_, proof)) in enumerate(zip(verdicts, _PROOFS, strict=True)):
-        if verdict != "duplicate" and (left.leans or right.leans):
+    if left.code or right.code:
+        same = " ".join(new.content.split()) == " ".join(old.content.split())
+        return (0, 1.0, "duplicate", "both are the same code, spaces set aside") if same else None
+    for rank, (verdict, proof) in enumerate(_PROOFS):
+        if verdict != "duplicate" and (left.leans or right.leans or _apart(new, left, old, right)):
             return None
+        if verdict == "supersede" and new.valid_from and old.valid_from and new.valid_from < old.valid_from:
+            continue
         if why := proof(left, right):
             similarity = SequenceMatcher(None, left.whole.keys, right.whole.keys, autojunk=False).ratio()
             return rank, similarity, verdict, why
@@ -80,6 +89,14 @@ def _comparable(new: Statement, left: Reading, old: Statement, right: Reading) -
     if left.leans or right.leans:
         return normalise(new.context) == normalise(old.context)
     return True
+
+
+def _apart(new: Statement, left: Reading, old: Statement, right: Reading) -> bool:
+    """Return whether two short statements stand in contexts that name different things."""
+    if min(len(left.whole.tokens), len(right.whole.tokens)) > SHORT_WORDS_MAX:
+        return False
+    here, there = read(new.context).whole.names(), read(old.context).whole.names()
+    return bool(here) and bool(there) and here.isdisjoint(there)
 
 
 def _sentence(why: str) -> str:

@@ -31,6 +31,14 @@ GAP_WORDS_MAX = 5
 SUBJECT_WORDS_MAX = 8
 
 Tokens = tuple[Token, ...]
+_FACTORS = {
+    "millisecond": 0.001, "second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86_400.0, "week": 604_800.0,
+    "kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12,
+}  # fmt: skip
+# Why: a mode is named by its value, as in "dark mode".
+_HEADS = frozenset(["mode", "theme", "branch"])
+#: Past forms without an ending of their own.
+_PAST = frozenset("met went came saw left took began ran fell broke got was were made gave sent found had lost".split())
 _FINITE = frozenset("be have need was were will did fails must should can could may might".split())
 
 
@@ -39,7 +47,7 @@ def value_kind(old: Tokens, new: Tokens) -> str | None:
     if not old or not new or any(token.key in ENVIRONMENTS for token in old + new):
         return None
     if _measure(old) and _measure(new):
-        return "number" if _dimension(old) == _dimension(new) else None
+        return "number" if _dimension(old) == _dimension(new) and not _same_amount(old, new) else None
     if old[0].kind == new[0].kind == "time" and len(old) == len(new) == 1:
         return "number"
     left, right = KIND_OF.get(old[0].key), KIND_OF.get(new[0].key)
@@ -56,7 +64,7 @@ def value_kind(old: Tokens, new: Tokens) -> str | None:
     if frozenset((old[0].key, new[0].key)) in STATE_OPPOSITES:
         return "state"
     if old[0].kind == new[0].kind == "name":
-        return None if old[0].key.lower() == new[0].key.lower() else "name"
+        return None if _same_name(old[0].key.lower(), new[0].key.lower()) else "name"
     if _named(old[0]) and _named(new[0]):
         return "proper"
     return None
@@ -79,11 +87,13 @@ def governed(before: Tokens, value: Tokens, after: Tokens, kind: str, frame: Fra
         if verb is None or name is None:
             continue
         subject, gap = before[:index], before[index + 1 :]
+        if before[index].raw == "=" and after and not after[0].apart:
+            return False
         if not _subject_fits(subject, name, kind, frame):
             return False
         if _leads(gap, name, kind, after):
             return True
-    return kind == "number" and _bare_number(before)
+    return kind in {"number", "weekday"} and _bare_value(before, value[0])
 
 
 def opposite_verbs(old: Tokens, new: Tokens, before: Tokens) -> bool:
@@ -103,6 +113,27 @@ def _measure(value: Tokens) -> bool:
 
 def _dimension(value: Tokens) -> str:
     return UNITS[value[1].key] if len(value) == 2 else ""
+
+
+def _same_amount(old: Tokens, new: Tokens) -> bool:
+    """Return whether the numbers may be one amount: 60 s and 1 min, 3.11 and 3.11.4, 5 and 5.0."""
+    left, right = old[0].key + ".", new[0].key + "."
+    if old[1:] == new[1:] or (old[1:] and new[1:] and old[1].key == new[1].key):
+        return left.startswith(right) or right.startswith(left)
+    if len(old) == len(new) == 2 and UNITS[old[1].key] in {"time", "size"}:
+        ratio = _amount(old) / _amount(new) if _amount(new) else 0.0
+        return 0.9 < ratio < 1.1
+    return False
+
+
+def _amount(value: Tokens) -> float:
+    digits = value[0].key
+    return float(digits) * _FACTORS.get(value[1].key, 1.0) if digits.replace(".", "", 1).isdigit() else 0.0
+
+
+def _same_name(old: str, new: str) -> bool:
+    """Return whether the names may be one thing: equal, or one path is the end of the other."""
+    return old == new or old.endswith("/" + new.lstrip("~./")) or new.endswith("/" + old.lstrip("~./"))
 
 
 def _versioned(value: Tokens) -> bool:
@@ -126,7 +157,7 @@ def _named_label(before: Tokens, value: Tokens) -> bool:
 
 def _ends_here(after: Tokens) -> bool:
     """Return whether the value is complete: no noun follows that it would only describe."""
-    return not after or after[0].apart or after[0].key in CONNECTORS or after[0].kind == "number"
+    return not after or after[0].apart or after[0].key in CONNECTORS | _HEADS or after[0].kind == "number"
 
 
 def _clause_goes_on(after: Tokens) -> bool:
@@ -144,11 +175,21 @@ def _subject_fits(subject: Tokens, name: str, kind: str, frame: Frame) -> bool:
         return False
     if any(token.key in LIMITS and token.key not in {"will", "all", "every", "not"} for token in subject):
         return False
-    if name == "be" and not subject:
-        return False
-    if kind != "number" and (frame.indefinite or any(token.key in MANY for token in subject)):
+    if name == "be" and (not subject or subject[-1].key in PREPOSITIONS):
+        return not subject and kind == "number"
+    if _head(subject) in MANY or (kind != "number" and frame.indefinite):
         return False
     return not (kind == "proper" and name == "be" and len(subject) == 1 and subject[0].proper)
+
+
+def _head(subject: Tokens) -> str:
+    """Return the last noun before the first preposition: what the sentence is about."""
+    head = ""
+    for token in subject:
+        if token.key in PREPOSITIONS:
+            break
+        head = token.raw.lower() if token.key != "be" else head
+    return head
 
 
 def _leads(gap: Tokens, name: str, kind: str, after: Tokens) -> bool:
@@ -207,10 +248,17 @@ def _ordered(before: Tokens, after: Tokens) -> bool:
     return bool(after) and 1 < len(before) <= 4 and before[0].kind == "word" and not clause_inside(before)
 
 
-def _bare_number(before: Tokens) -> bool:
-    """Return whether a number closes a sentence whose verb is not in the tables, or that has none."""
+def _bare_value(before: Tokens, value: Token) -> bool:
+    """Return whether a number or a recurring day closes a sentence whose verb is not in the tables."""
     if clause_inside(before) or len(before) < 2 or len(before) > SUBJECT_WORDS_MAX:
         return False
-    if any(token.key in LIMITS or token.raw.lower().endswith(("ed", "te", "ten")) for token in before):
-        return False
-    return before[-1].key in {"every", "within", "least", "most", "timeout", "limit"}
+    for token in before:
+        raw = token.raw.lower()
+        if (token.key in LIMITS and token.key != "every") or raw in _PAST or raw.endswith(("ed", "te", "ten")):
+            return False
+    last = before[-1].key
+    if value.kind == "time":
+        return last in {"at", "every"}
+    if value.kind != "number":
+        return last == "every" or (last == "on" and value.key.endswith("s"))
+    return last in {"every", "within", "at-least", "at-most", "timeout", "limit"}

@@ -11,9 +11,9 @@ from typing import Mapping
 
 #: Words that change nothing about what is claimed.
 LIGHT = frozenset(
-    "the a an please just so then also our of that do does we let's now currently already simply there it's this"
+    "the a an please just so then our do does we let's now currently already simply there it's this"
     " ensure der die das dem den des ein eine einen einem einer bitte ja doch wir unser unsere unserem unserer jetzt"
-    " derzeit nun hier 的 了 吧 呢 啊 请 我们 现在 目前 已经 都".split()
+    " derzeit nun hier 了 吧 呢 啊 请 我们 现在 目前 已经 都".split()
 )
 
 #: One spelling per word, before anything is compared.
@@ -52,7 +52,8 @@ SAME = {
         "at": "um",
         "with": "mit",
         "for": "für",
-        "by": "bei",
+        "by": "bei 由",
+    "as": "als 作为",
         "instead": "statt anstatt anstelle 而不是",
         "two": "zwei",
     }.items()
@@ -90,6 +91,24 @@ PHRASES = (
     ("make sure to", ""),
     ("be sure to", ""),
     ("umgestellt auf", "switch to"),
+    ("have decided to", ""),
+    ("you should", ""),
+    ("you must", ""),
+    ("at most", "at-most"),
+    ("at least", "at-least"),
+    ("mindestens", "at-least"),
+    ("höchstens", "at-most"),
+    ("or newer", "or-more"),
+    ("or later", "or-more"),
+    ("or higher", "or-more"),
+    ("or more", "or-more"),
+    ("oder neuer", "or-more"),
+    ("time out", "timeout"),
+    ("times out", "timeout"),
+    ("github actions", "github-actions"),
+    ("gitlab ci", "gitlab-ci"),
+    ("vs code", "vscode"),
+    ("visual studio code", "vscode"),
 )
 
 #: Units that are words of their own elsewhere: read as units behind a number only.
@@ -115,7 +134,7 @@ KINDS: Mapping[str, str] = {
     "task queue": "celery rq huey dramatiq",
     "containers": "docker podman",
     "orchestrator": "kubernetes nomad swarm",
-    "ci": "jenkins circleci travis gitlab-ci buildkite",
+    "ci": "jenkins circleci travis gitlab-ci github-actions buildkite",
     "cloud": "aws gcp azure hetzner digitalocean heroku",
     "web server": "nginx apache caddy traefik",
     "app server": "gunicorn uwsgi uvicorn hypercorn",
@@ -138,6 +157,7 @@ KINDS: Mapping[str, str] = {
     "spoken language": "english german french spanish chinese japanese deutsch englisch französisch 英文 中文 英语",
     "theme": "dark light",
     "drink": "coffee tea",
+    "branch": "master main trunk",
 }
 KIND_OF = {value: kind for kind, values in KINDS.items() for value in values.split()}
 #: Kinds whose values live side by side in one project: they exclude one another only where one is named as the one.
@@ -195,14 +215,16 @@ CLAUSES = frozenset(
 #: Words that say why: what follows them explains and limits nothing.
 REASONS = frozenset(["because", "since"])
 #: Said of one thing among others: a second value stands beside the first.
-ADDITIVE = frozenset("also too additionally another second auch zusätzlich außerdem ebenfalls 也 另外 还 还有".split())
+ADDITIVE = frozenset("also too additionally another auch zusätzlich außerdem ebenfalls 也 另外 还 还有".split())
 
 PREPOSITIONS = frozenset(
     "in on at to for from with by under over of as after before into onto via through per within behind than about"
-    " between against during since until without unter über aus vor hinter zwischen alle every als".split()
+    " between against during since until without unter über aus vor hinter zwischen alle every".split()
 )
 #: May follow a value or a whole statement: what comes after is an addition, not the rest of a longer name.
-CONNECTORS = PREPOSITIONS | frozenset(["and", "because", "which", "und", "plus", "including", "to", "instead", "using"])
+CONNECTORS = (PREPOSITIONS - {"of"}) | frozenset(
+    "and because which und plus including to instead using at-most at-least or-more".split()
+)
 #: Open a clause that makes an exception: the statement before it stands, and the longer one says all of it.
 EXCEPTIONS = frozenset("but except only nur außer aber 但 但是 除了".split())
 #: In an exception these say that the statement before it is over.
@@ -242,7 +264,7 @@ VERBS: Mapping[str, Verb] = {
     "be": _verb("number name mate proper state", "in at on under by from every after before for"),
     "use": _verb("number mate role"),
     "prefer": _verb("number mate"),
-    "run": _verb("role rhythm", "on at every in under with after before"),
+    "run": _verb("role rhythm", "on at to every in under with after before"),
     "listen": _verb("", "on at"),
     "bind": _verb("", "on to", True),
     "live": _verb("name number", "in at on under"),
@@ -259,13 +281,14 @@ VERBS: Mapping[str, Verb] = {
     "take": _verb("number"),
     "last": _verb("number", "for"),
     "wait": _verb("number", "for"),
+    "sleep": _verb("number", "for"),
     "expire": _verb("", "after in"),
     "time": _verb("", "after"),
     "timeout": _verb("number", "after"),
     "point": _verb("", "to at"),
     "start": _verb("", "at on with"),
     "end": _verb("", "at on"),
-    "happen": _verb("", "at on in every"),
+    "happen": _verb("", "at every"),
     "belong": _verb("", "to"),
     "default": _verb("number", "to"),
     "allow": _verb("number"),
@@ -304,6 +327,11 @@ VERBS: Mapping[str, Verb] = {
     "mount": _verb("", "at under on", True),
     "install": _verb("", "with from via", True),
     "back": _verb("", "by with", True),
+    "base": _verb("", "on", True),
+    "do": _verb("", "with by", True),
+    "lint": _verb("", "with", True),
+    "push": _verb("", "to", True),
+    "version": _verb("", "under with", True),
     "rotate": _verb("", "every after at", True),
     "handle": _verb("", "by with", True),
 }
@@ -316,14 +344,15 @@ PARTICIPLES = {
     "sent": "send", "read": "read", "loaded": "load", "drawn": "draw", "rendered": "render", "signed": "sign",
     "encrypted": "encrypt", "published": "publish", "served": "serve", "fetched": "fetch", "tracked": "track",
     "generated": "generate", "mounted": "mount", "installed": "install", "backed": "back", "powered": "back",
-    "rotated": "rotate", "handled": "handle", "defined": "live", "gelesen": "read", "verschickt": "send",
+    "based": "base", "done": "do", "linted": "lint", "pushed": "push", "versioned": "version", "rotated": "rotate", "handled": "handle", "defined": "live", "gelesen": "read", "verschickt": "send",
     "gespeichert": "store", "verwaltet": "manage", "gesetzt": "set",
 }  # fmt: skip
 _IRREGULAR = {
     "use": "using utilise utilize utilizes verwenden verwendet nutzen nutzt benutzen benutzt nehmen 使用 用 采用 改用",
     "run": "running läuft laufen 运行",
     "listen": "lauscht lauschen hört 监听",
-    "live": "lie lies liegt liegen sits resides lives 在 位于 存放在 保存在 存储在 运行在 部署在",
+    "keep": "keeps keeping 保留",
+    "live": "lie lies liegt liegen steht stehen sits resides lives 在 位于 存放在 保存在 存储在 运行在 部署在",
     "have": "has hat haben 有",
     "need": "require requires needs brauchen braucht benötigt 需要",
     "like": "likes mag mögen liebt 喜欢",
@@ -339,16 +368,22 @@ _IRREGULAR = {
     "schedule": "schedules",
 }
 _OTHER = "enable disable dislike love hate avoid forbid deny block include exclude reject require show hide like remove"
+#: Verbs that make a sentence of a row of words, and have no place for one value.
+PLAIN_VERBS = frozenset(
+    "own like love hate dislike want support contain include skip check restart start stop delete create add remove fail"
+    " pass work break depend call import export validate parse retry enable disable avoid forbid show hide open close"
+    " sort return merge commit release warm rebuild block ignore require choose chose decided".split()
+)
 #: Inflected form -> verb, present tense only.
 LEMMAS = {form: verb for verb, forms in _IRREGULAR.items() for form in forms.split()}
-LEMMAS.update({verb + "s": verb for verb in [*VERBS, *_OTHER.split()] if verb != "be" and verb + "s" not in LEMMAS})
+LEMMAS.update({verb + "s": verb for verb in [*VERBS, *_OTHER.split(), *PLAIN_VERBS] if verb not in ("be", "do") and verb + "s" not in LEMMAS})
 LEMMAS.update({verb + "ing": verb for verb in ("listen", "need", "prefer", "host", "build", "test", "deploy")})
 
 #: Verbs that tell of a change of value, and their past.
 CHANGE_VERBS = frozenset(
     "switch switched switching move moved moving migrate migrated migrating change changed upgrade upgraded downgrade"
     " downgraded bump bumped rename renamed raise raised lower lowered increase increased decrease decreased reduce"
-    " reduced set update updated gewechselt umgestellt umgezogen migriert geändert erhöht gesenkt wechseln gestiegen"
+    " reduced set update updated gewechselt umgestellt umgestiegen umgezogen migriert geändert erhöht gesenkt wechseln gestiegen"
     " 改 换 迁移 升级 切换".split()
 )
 DROP_VERBS = frozenset("drop dropped ditch ditched abandon abandoned retire retired remove removed".split())

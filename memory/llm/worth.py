@@ -1,4 +1,4 @@
-"""How much a sentence is worth keeping: points from what it shows, what speaks against it, and where.
+"""How much a sentence is worth keeping: points from what it shows, and what speaks against it.
 
 Pure arithmetic over `memory.llm.cues`. It knows nothing about spans, titles or how many are kept.
 """
@@ -15,35 +15,41 @@ from memory.llm.pieces import Piece, plain
 from memory.text.words import meaningful
 
 #: Points for the strongest class a sentence shows: (from a person, from an agent).
-# Why: what a person decides, forbids or prefers binds; what an agent says of itself mostly does not.
+# Why: what a person decides, forbids or prefers binds; an agent mostly describes.
 # Calibrate: read thirty notes of real sessions: each class should be wanted four times of five.
 CLASS_POINTS = {
     "decision": (3.0, 2.0),
     "root-cause": (3.0, 3.0),
-    "instruction": (3.0, 1.5),
+    "instruction": (3.0, 1.2),
     "preference": (3.0, 0.5),
     "correction": (2.0, 1.0),
     "fix": (2.0, 2.0),
-    "plan": (0.5, 0.5),
+    "plan": (0.5, 0.2),
 }
+#: Points for what a person tells an agent of themselves, their people and their ways.
+OWN_POINTS = 2.5
+#: A class with fewer points than this raises a sentence but does not name it.
+# Why: when an agent says "always" it mostly describes; when a person does, it is a rule.
+CLASS_NAMES_POINTS_MIN = 2.0
 #: Points for each further class, at most two of them.
 CLASS_MORE_POINTS = 0.5
 
-#: Points among people. CHAT_BASE_POINTS puts WORTH_MIN where a turn is as likely as not worth a note.
-# Why: a logistic fit of which turns hold a durable fact, rounded: a fact shows by how much is told,
-# by whom it is about, by a time, by new words, by a question before it and surprise after it.
+#: Points among people. The base puts WORTH_MIN where a turn is as likely as not worth a note.
+# Why: a logistic fit, on three dialogues, of which turns hold a durable fact, rounded. It shows by
+# how much is told, in the first person, by a time, by new words, by a question before it and
+# surprise after it.
 # Calibrate: `python -m tests.bench.distill_locomo`: tuned on three dialogues, checked on two.
-CHAT_BASE_POINTS = 0.25
-CHAT_SAID_POINTS = 1.2  # a turn that tells CHAT_SAID_WORDS_MAX words or more
-CHAT_LENGTH_POINTS = 0.8  # per power of ten of words in the sentence
-CHAT_OWN_POINTS = 0.7  # all that the turn tells is in the first person
-CHAT_TIME_POINTS = 1.0
-CHAT_KIN_POINTS = 0.5
-CHAT_NEW_POINTS = 0.8  # ten terms of the turn that stand nowhere else in the unit
-CHAT_NAME_POINTS = 0.5
-CHAT_ANSWER_POINTS = 0.8
-CHAT_WELCOMED_POINTS = 0.5
-CHAT_CENTRAL_POINTS = 0.4
+CHAT_BASE_POINTS = 0.3
+CHAT_SAID_POINTS = 0.8  # a turn that tells CHAT_SAID_WORDS_MAX words or more
+CHAT_LENGTH_POINTS = 0.7  # per power of ten of words in the sentence
+CHAT_OWN_POINTS = 0.9  # all that the turn tells is in the first person
+CHAT_TIME_POINTS = 1.1
+CHAT_KIN_POINTS = 0.3
+CHAT_NEW_POINTS = 1.0  # ten terms of the turn that stand nowhere else in the unit
+CHAT_NAME_POINTS = 0.4
+CHAT_ANSWER_POINTS = 0.9
+CHAT_WELCOMED_POINTS = 0.4
+CHAT_CENTRAL_POINTS = 0.6
 CHAT_SHOWN_POINTS = 0.3
 CHAT_SAID_WORDS_MAX = 40
 
@@ -60,7 +66,9 @@ IMPORTANCE = {
 PROCEDURAL = frozenset({"instruction", "fix"})
 
 #: Meaningful words below which a sentence cannot stand alone.
-MEANINGFUL_MIN = 4
+MEANINGFUL_MIN = 3
+#: Distinct terms from which a sentence is not short, so that counting them costs nothing.
+TERMS_PLENTY = 10
 #: Words beyond which a sentence is an enumeration.
 WORDS_MAX = 70
 
@@ -71,6 +79,8 @@ SIGNS_SHARE_MAX = 0.08
 
 #: What a list item only says by the way: brackets, and a clause that qualifies its first noun.
 ASIDE = re.compile(r"\([^()]*\)?|(?<=\w) (?:that|which) .*")
+BRACKETS = re.compile(r"\([^()]*\)")
+DEFINES = re.compile(r"\S (?:[-–—]|->|→|=) \S|\w: \S")
 WORD = re.compile(r"[^\W\d_]{2,}")
 
 
@@ -119,33 +129,47 @@ NOTHING = Worth(-math.inf)
 
 def weigh(text: str, piece: Piece, words: frozenset[str], moment: Moment, unit: Unit) -> Worth:
     """Return the worth of one piece; `text` is it without marks, `words` are its terms."""
-    if meaningful(text) < MEANINGFUL_MIN or cues.is_question(text) or _mere_data(text, piece):
+    if cues.is_question(text) or (_narrates(text, moment) and unit.turns):
+        return NOTHING
+    if _mere_data(text, piece) or (len(words) < TERMS_PLENTY and meaningful(text) < MEANINGFUL_MIN):
         return NOTHING
     if unit.chat:
         return _among_people(text, words, moment, unit)
-    if not moment.human and unit.turns and cues.is_narration(text):
+    if not _says_something(text, piece):
         return NOTHING
     return _with_agent(text, piece, words, moment, unit)
 
 
-def _with_agent(text: str, piece: Piece, words: frozenset[str], moment: Moment, unit: Unit) -> Worth:
-    shown = cues.classes(text)
+def _narrates(text: str, moment: Moment) -> bool:
+    return not moment.human and cues.is_narration(text)
+
+
+def _with_agent(
+    text: str, piece: Piece, words: frozenset[str], moment: Moment, unit: Unit
+) -> Worth:
+    shown = cues.classes(BRACKETS.sub("", text))
     if moment.human and piece.kind == "block" and cues.MAPPING.search(text):
         shown.insert(0, "decision")
     exact = len(set(cues.EXACT.findall(piece.text)))
     fact = bool(cues.FACT.search(text)) and (exact > 0 or not unit.turns)
-    if not shown and not fact:
+    own = moment.human and cues.OWN.search(text) and not cues.ERRAND.search(text)
+    if not shown and not fact and not own:
         return NOTHING
     column = 0 if moment.human else 1
     points = max((CLASS_POINTS[name][column] for name in shown), default=0.0)
     points += CLASS_MORE_POINTS * min(2, max(0, len(shown) - 1))
+    points = max(points, OWN_POINTS + (0.5 if cues.KIN.search(text) else 0.0)) if own else points
     points += 1.5 if fact else 0.0
+    points += 0.5 if own and cues.TIME.search(text) else 0.0
+    points += 0.8 if moment.answers else 0.0
+    points += 1.0 if not unit.turns else 0.0
     points += 0.5 * min(3, exact)
     points += 1.0 if cues.REASON.search(text) else 0.0
     points += 0.5 if cues.CONTRAST.search(text) else 0.0
     points += _central(words, unit) + 0.5 * moment.turn / max(1, unit.size)
     points -= _against(text, piece, moment, exact)
-    tag = max(shown, key=lambda name: CLASS_POINTS[name][column]) if shown else "fact"
+    strong = [name for name in shown if CLASS_POINTS[name][column] >= CLASS_NAMES_POINTS_MIN]
+    tag = max(strong, key=lambda name: CLASS_POINTS[name][column]) if strong else "fact"
     return Worth(points, tag, "procedural" if tag in PROCEDURAL else "semantic")
 
 
@@ -193,20 +217,34 @@ def _against(text: str, piece: Piece, moment: Moment, exact: int) -> float:
     points += 2.0 if cues.PLEASANTRY.search(text) else 0.0
     points += 1.0 if cues.EXCLAIM.match(text) else 0.0
     points += 2.5 if moment.human and cues.ERRAND.search(start) else 0.0
-    points += 2.0 if not moment.human and _to_do(piece) else 0.0
+    points += 2.5 if not moment.human and _to_do(piece) else 0.0
+    points += 0.7 if not moment.human and cues.REPORT.match(start) else 0.0
     points += 1.0 if not moment.human and not exact else 0.0
-    points += 2.0 if not moment.human and piece.kind == "item" and _fragment(text) else 0.0
+    points += 2.0 if not moment.human and _fragments(text, piece) else 0.0
     points += 2.0 if moment.corrected else 0.0
     points += 1.0 if not exact and cues.UNNAMED.search(text) else 0.0
     points += 1.0 if count > WORDS_MAX else 0.0
-    points += 1.0 if count < 6 and text.isascii() else 0.0
+    points += 1.0 if count < 6 and text.isascii() and not moment.human else 0.0
     return points
 
 
-def _fragment(text: str) -> bool:
-    """Return whether a list item names a thing without saying anything of it outside brackets."""
-    bare = ASIDE.sub("", text)
-    return not cues.FACT.search(bare) and not any(sign in bare for sign in (" - ", " – ", " — ", ": ", "->", "→"))
+def _fragments(text: str, piece: Piece) -> bool:
+    """Return whether list items (most of a block) name things and say nothing of them."""
+    if piece.kind == "sentence":
+        return False
+    if piece.kind == "block" and meaningful(piece.text.split("\n", 1)[0]) >= 2 * MEANINGFUL_MIN - 1:
+        return False
+    items = (
+        [plain(line) for line in piece.text.split("\n")[1:] if line]
+        if piece.kind == "block"
+        else [text]
+    )
+    mere = [
+        item
+        for item in items
+        if not cues.FACT.search(ASIDE.sub("", item)) and not DEFINES.search(item)
+    ]
+    return 2 * len(mere) > len(items)
 
 
 def _to_do(piece: Piece) -> bool:
@@ -219,15 +257,24 @@ def _to_do(piece: Piece) -> bool:
 
 
 def _mere_data(text: str, piece: Piece) -> bool:
-    """Return whether a piece is a log, a trace, JSON or a listing of names rather than a statement."""
+    """Return whether a piece is a log, a trace or JSON rather than a statement."""
     signs = sum(map(text.count, '{}[]"<>|=\\'))
     if signs > 4 and signs > SIGNS_SHARE_MAX * len(text):
         return True
-    if '":"' in text or '{"' in text or "\\n" in text or text.count(")") > text.count("("):
+    if (
+        '":"' in text
+        or '{"' in text
+        or "\\n" in text
+        or text.count(")") > text.count("(")
+        or text.endswith((";", "{", "}"))
+    ):
         return True
-    if cues.TRACE.search(piece.text):
-        return True
+    return bool(cues.TRACE.search(piece.text))
+
+
+def _says_something(text: str, piece: Piece) -> bool:
+    """Return whether more than a listing of names is left beside the names themselves."""
     if not text.isascii() or cues.MAPPING.search(text):
-        return False
+        return True
     rest = set(WORD.findall(cues.EXACT.sub(" ", piece.text).lower()))
-    return len(rest) < 3 or (piece.kind == "block" and len(rest) < 2 * (1 + piece.text.count("\n")))
+    return len(rest) >= (2 * (1 + piece.text.count("\n")) if piece.kind == "block" else 3)

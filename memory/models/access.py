@@ -27,6 +27,9 @@ class Principal(models.Model):
     groups = models.ManyToManyField(Group, blank=True, related_name="members")
     created_at = models.DateTimeField(default=timezone.now)
 
+    #: What REST framework asks of whoever a request stands for.
+    is_authenticated = True
+
     def __str__(self) -> str:
         return self.name
 

@@ -21,9 +21,8 @@ from memory import claims
 from memory.attribution import Attributed, majority, nearest_centroid
 from memory.audit import Clock, beat, stage
 from memory.borders import Border, Cut, Turn, cut, mean
-from memory.errors import ContentError, InfraError
 from memory.llm.choice import embedder
-from memory.llm.ports import Embedder, Origin
+from memory.llm.ports import Origin
 from memory.llm.thresholds import threshold
 from memory.models import (
     Attribution,
@@ -34,21 +33,18 @@ from memory.models import (
     SegmentCheck,
     Session,
     StageRun,
-    TurnVector,
 )
 from memory.models.record import CONFIDENTIALITIES, VISIBILITIES
+from memory.querysets import OwnedQuerySet
 from memory.text.identity import sha256
+from memory.turnvectors import turn_vectors
 
 #: Sessions claimed at once.
 SESSIONS_A_CLAIM = 20
 
-#: Turns embedded in one call.
-TURNS_A_BATCH = 64
-
-#: Characters of a turn that its vector is made from.
-# Why: what a turn is about is said early; a pasted megabyte would cost minutes.
-# Calibrate: dense recall@5 of turns with the cap halved and doubled.
-TURN_EMBED_CHARACTERS_MAX = 8_000
+#: Unplaced turns of one session read at once; the rest follows in the next round.
+# Why: a chat of years is one session, and its bodies must not all lie in memory.
+SESSION_TURNS_MAX = 2_000
 
 #: Rules from whose episodes a project's centroid learns; its own guesses are not among them.
 LEARNS_FROM = frozenset({"explicit", "path", "git", "basename"})
@@ -75,75 +71,69 @@ def segment(run: StageRun, *, clock: Clock = timezone.now, limit: int | None = N
     seen: set[int] = set()
     while limit is None or len(seen) < limit:
         waiting = Session.objects.filter(pending=True).exclude(pk__in=seen)
-        waiting_ids = list(waiting.order_by("last_captured_at").values_list("pk", flat=True)[:200])
-        held = claims.claim(
-            run,
-            [f"session:{pk}" for pk in waiting_ids],
-            now=clock(),
-            limit=SESSIONS_A_CLAIM if limit is None else min(SESSIONS_A_CLAIM, limit - len(seen)),
-        )
-        seen.update(waiting_ids if not held else [int(h.unit.partition(":")[2]) for h in held])
-        if not waiting_ids:
+        ids = list(waiting.order_by("last_captured_at").values_list("pk", flat=True)[:200])
+        room = SESSIONS_A_CLAIM if limit is None else min(SESSIONS_A_CLAIM, limit - len(seen))
+        held = claims.claim(run, [f"session:{pk}" for pk in ids], now=clock(), limit=room)
+        if not held:
             break
         for one in held:
             beat(run)
-            counts, why = _segment_session(run, one, now=clock())
-            total.update(counts)
-            reasons.update(why)
+            seen.add(_session_id(one))
+            more = True
+            while more:
+                counts, why, more = _segment_session(run, one, now=clock())
+                total.update(counts)
+                reasons.update(why)
     return SegmentReport(**total, reasons=dict(reasons))
+
+
+def _session_id(held: claims.Held) -> int:
+    return int(held.unit.partition(":")[2])
 
 
 def _segment_session(
     run: StageRun, held: claims.Held, *, now: datetime
-) -> tuple[Counter[str], Counter[str]]:
-    """Place the turns of one session; the vectors are made before the transaction."""
-    session = Session.objects.select_related("owner").get(pk=int(held.unit.partition(":")[2]))
-    turns, not_checked = _with_vectors(run, session, _unplaced(session))
-    model = embedder()
-    shift = threshold(model.name, "topic_shift")
-    closed_until = _closed_until(session)
-    late = [turn for turn in turns if closed_until and turn.occurred_at < closed_until]
-    on_time = [turn for turn in turns if not (closed_until and turn.occurred_at < closed_until)]
-    counts: Counter[str] = Counter(sessions=1, not_checked=not_checked)
+) -> tuple[Counter[str], Counter[str], bool]:
+    """Place turns of one session: what was done, why episodes ended, and whether turns are left
+    that were not read. The vectors are made before the transaction."""
+    session = Session.objects.select_related("owner").get(pk=_session_id(held))
+    items = list(_unplaced(session)[: SESSION_TURNS_MAX + 1])
+    more = len(items) > SESSION_TURNS_MAX
+    turns, not_checked = _with_vectors(run, session, items[:SESSION_TURNS_MAX])
+    model = embedder().name
+    counts: Counter[str] = Counter(not_checked=not_checked)
     reasons: Counter[str] = Counter()
     with transaction.atomic():
         locked = Session.objects.select_for_update().get(pk=session.pk)
-        ended_at = locked.ended_at
-        left = 0
-        for part, is_late in ((late, True), (on_time, False)):
-            done = cut(part, now=now, ended_at=ended_at, topic_shift=shift)
+        closed_until = _closed_until(session)
+        late = [t for t in turns if closed_until and t.occurred_at < closed_until]
+        for part, is_late in ((late, True), (turns[len(late) :], False)):
+            # While turns are left to read, the end of what was read is not the end of the session.
+            ended, at = (None, part[-1].occurred_at) if more and part else (locked.ended_at, now)
+            done = cut(part, now=at, ended_at=ended, topic_shift=threshold(model, "topic_shift"))
             _write_checks(run, done.borders, now=now)
             for piece in done.cuts:
-                _write_episode(run, session, piece, late=is_late, model=model.name, now=now)
+                _write_episode(run, session, piece, late=is_late, model=model, now=now)
                 counts.update(turns=len(piece.turns), episodes=1, late=int(is_late))
                 reasons[piece.reason] += 1
-            left += len(done.tail)
-        placed = sum(len(piece) for piece in (late, on_time)) - left
-        # Turns that came while we worked are still unplaced, whatever we saw.
-        more = _unplaced_count(session) > 0
-        Session.objects.filter(pk=session.pk).update(pending=more)
-        counts["open"] += int(more)
+        if more and counts["episodes"]:
+            return counts, reasons, True
+        # Turns that came while we worked are unplaced, too, whatever we saw.
+        unplaced = _unplaced(session).exists()
+        Session.objects.filter(pk=session.pk).update(pending=unplaced)
+        counts.update(sessions=1, open=int(unplaced))
         claims.finish(held)
-    assert placed == counts["turns"]
-    return counts, reasons
+    return counts, reasons, False
 
 
-def _unplaced(session: Session) -> list[RawItem]:
-    rows = RawItem.objects.as_pipeline().filter(
-        owner=session.owner, source=session.source, session=session.key, kind="turn",
-        placed__isnull=True,
-    )  # fmt: skip
-    return list(rows.select_related("project").order_by("occurred_at", "id"))
-
-
-def _unplaced_count(session: Session) -> int:
+def _unplaced(session: Session) -> OwnedQuerySet:
+    """Turns of the session that no episode has, in time order."""
     return (
         RawItem.objects.as_pipeline()
-        .filter(
-            owner=session.owner, source=session.source, session=session.key, kind="turn",
-            placed__isnull=True,
-        )  # fmt: skip
-        .count()
+        .filter(owner=session.owner, source=session.source, session=session.key, kind="turn")
+        .filter(placed__isnull=True)
+        .select_related("project")
+        .order_by("occurred_at", "id")
     )
 
 
@@ -159,15 +149,7 @@ def _with_vectors(
     run: StageRun, session: Session, items: Sequence[RawItem]
 ) -> tuple[list[Turn], int]:
     """Turns with their vectors; how many borders cannot be checked because the embedder is away."""
-    model = embedder()
-    known = _kept_vectors(items, model.name)
-    missing = [item for item in items if item.pk not in known]
-    origin = Origin("segment", f"session:{session.pk}", run_id=run.pk)
-    try:
-        for at in range(0, len(missing), TURNS_A_BATCH):
-            known |= _embed(model, missing[at : at + TURNS_A_BATCH], origin)
-    except InfraError:
-        pass  # Said by the `not_checked` rows and by the call's own row; size and gap still cut.
+    known = turn_vectors(items, embedder(), Origin("segment", f"session:{session.pk}", run_id=run.pk))
     turns = [
         Turn(
             item=item,
@@ -178,31 +160,6 @@ def _with_vectors(
         for item in items
     ]
     return turns, sum(turn.vector is None for turn in turns)
-
-
-def _kept_vectors(items: Sequence[RawItem], model: str) -> dict[int, list[float]]:
-    rows = TurnVector.objects.filter(raw_item__in=[item.pk for item in items], model=model)
-    return {pk: vector.to_list() for pk, vector in rows.values_list("raw_item_id", "embedding")}
-
-
-def _embed(model: Embedder, items: Sequence[RawItem], origin: Origin) -> dict[int, list[float]]:
-    """Embed and keep the vectors of these turns; a turn that has none by itself is left without."""
-    texts = [item.body[:TURN_EMBED_CHARACTERS_MAX] for item in items]
-    strictest = max((i.confidentiality for i in items), key=CONFIDENTIALITIES.index)
-    asked = Origin(origin.stage, origin.unit, strictest, origin.run_id)
-    try:
-        vectors = model.embed(texts, origin=asked)
-    except ContentError:
-        if len(items) == 1:
-            return {}
-        half = len(items) // 2
-        return _embed(model, items[:half], origin) | _embed(model, items[half:], origin)
-    made = {item.pk: vector for item, vector in zip(items, vectors, strict=True)}
-    TurnVector.objects.bulk_create(
-        [TurnVector(raw_item_id=pk, model=model.name, embedding=v) for pk, v in made.items()],
-        ignore_conflicts=True,
-    )
-    return made
 
 
 def _write_checks(run: StageRun, borders: Sequence[Border], *, now: datetime) -> None:
@@ -285,7 +242,7 @@ def _attribute(
         row.project.name: row
         for row in Centroid.objects.filter(owner=session.owner, model=model).select_related("project")
     }
-    found = nearest_centroid(vector, {name: row.vector.to_list() for name, row in rows.items()})
+    found = nearest_centroid(vector, {name: row.vector for name, row in rows.items()})
     if found is None:
         return attributed, audit
     row = rows[found.name]
@@ -315,8 +272,8 @@ def _learn(
         model=model,
         defaults={"vector": list(vector), "episodes": 0, "updated_at": now},
     )
-    old = row.vector.to_list() if hasattr(row.vector, "to_list") else list(row.vector)
-    moved = [(o * row.episodes + v) / (row.episodes + 1) for o, v in zip(old, vector, strict=True)]
+    weighted = zip(row.vector, vector, strict=True)
+    moved = [(old * row.episodes + new) / (row.episodes + 1) for old, new in weighted]
     Centroid.objects.filter(pk=row.pk).update(
         vector=moved, episodes=F("episodes") + 1, updated_at=now
     )

@@ -27,7 +27,9 @@ NEAR_TOKENS_MIN = 5
 NEAR_HEAD_CHARS = 400
 
 # Operators stay, they are what tells C++ from C# and < from >.
-_BARE = dict.fromkeys(map(ord, string.whitespace + ".,;:!?\"'()[]{}*_`’‘“”„«»…。、！？「」『』《》—–"))
+_BARE = dict.fromkeys(
+    map(ord, string.whitespace + ".,;:!?\"'()[]{}*_`’‘“”„«»…。、！？「」『』《》—–")
+)
 
 
 def dedup_key(session: str, instant: datetime | None, role: str, body: str) -> str:

@@ -1,7 +1,8 @@
 """The shapes of secrets, as tables: a literal that must be there, and the pattern that is sure.
 
-A pattern's named group is what is taken out. Every pattern starts at a fixed edge and repeats single classes only, so
-that its time grows with the text and not faster. Knows nothing about what is done with a find.
+A pattern's named group is what is taken out. Every pattern starts at a fixed edge and repeats
+single classes only, so that its time grows with the text and not faster. Knows nothing about what
+is done with a find.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from dataclasses import dataclass
 class Rule:
     """One shape, and by `check` what the value must be, apart from having it.
 
-    shape: no placeholder; random, header, cookie, case: looks made by a machine, each in its own way; pem: holds key
-    material; filled: anything but a variable.
+    shape: no placeholder; random, header, cookie, case: looks made by a machine, each in its own
+    way; pem: holds key material; filled: anything but a variable; sure: anything.
     """
 
     name: str
@@ -32,6 +33,7 @@ def _token(name: str, head: str, body: str, check: str = "shape") -> Rule:
     return _rule(name, f"(?<![A-Za-z0-9_])(?P<value>(?:{head}){body})", check)
 
 
+# ruff: noqa: E501 - one shape a line
 # name, anchors (lower case), head, body, check
 _TOKENS: tuple[tuple[str, str, str, str, str], ...] = (
     ("aws_access_key", "akia asia abia acca", "AKIA|ASIA|ABIA|ACCA", r"[A-Z0-9]{16}(?![A-Z0-9])", ""),
@@ -178,10 +180,11 @@ _PLACES: tuple[tuple[str, str, Rule], ...] = (
     ("", ":5432: :*:", _rule(
         "password",
         r"(?m)^[\w.*\-]{1,120}:(?:5432|\*):[\w*\-]{1,64}:[\w*\-]{1,64}:(?P<value>\S{3,200})$")),
-    ("$", "$2a$ $2b$ $2y$", _rule("password_hash", r"(?P<value>\$2[aby]\$\d\d\$[./A-Za-z0-9]{53})")),
+    ("$", "$2a$ $2b$ $2y$", _rule(
+        "password_hash", r"(?P<value>\$2[aby]\$\d\d\$[./A-Za-z0-9]{53})", "sure")),
     ("$", "pbkdf2_ $argon2", _rule(
         "password_hash",
-        r"(?P<value>(?:pbkdf2_sha\d{1,3}|\$argon2(?:id|i|d))\$[\w$=,+/.\-]{30,400})")),
+        r"(?P<value>(?:pbkdf2_sha\d{1,3}|\$argon2(?:id|i|d))\$[\w$=,+/.\-]{30,400})", "sure")),
     ("</", "</", _rule(
         "xml_secret",
         r"(?i)<(?:password|passwd|secret|token|api_?key|client_?secret)>"
@@ -206,7 +209,8 @@ ASSIGNMENT = _rule(
 )
 _ASSIGNED = "passw passphrase kennwort pwd _pass secret token key credential connection _auth"
 
-#: What a name goes on with when it is about a secret, not the secret: token_count, secret_name, password_field.
+#: What a name goes on with when it is about a secret, not the secret: token_count, secret_name,
+# password_field.
 BENIGN_TAIL = re.compile(
     r"(?i)[_\-]?(?:s|count|limit|max|min|len|length|url|uri|endpoint|id|ids|name|names|type|types|file|path|dir|field|"
     r"policy|expir\w*|ttl|timeout|age|size|budget|usage|used|hash\w*|header|prefix|suffix|version|rotation|env|var|reset|"
@@ -244,5 +248,6 @@ def _place_anchors() -> dict[str, tuple[tuple[str, Rule], ...]]:
 #: (literal in lower case, rule): looked for in long words only, since no token is short.
 TOKEN_ANCHORS = _token_anchors()
 
-#: By a literal that must be there at all: (literal in lower case, rule), in the order in which rules run.
+#: By a literal that must be there at all: (literal in lower case, rule), in the order in which
+# rules run.
 PLACE_ANCHORS = _place_anchors()

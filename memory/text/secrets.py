@@ -1,11 +1,12 @@
 """Secrets taken out of text before it is hashed, stored, logged or sent anywhere.
 
-A named secret becomes `[redacted:NAME]`, what stands around it stays. `redact` is the one door; the rules are tables in
-`memory.text.secret_rules`, and the judgement what an assigned value is lies here. Knows nothing about who asks: hook,
-capture, gate and model port use the same rules.
+A named secret becomes `[redacted:NAME]`, what stands around it stays. `redact` is the one door; the
+rules are tables in `memory.text.secret_rules`, and the judgement what an assigned value is lies
+here. Knows nothing about who asks: hook, capture, gate and model port use the same rules.
 
-What is left alone on purpose: documented example keys, placeholders (<your-key>, xxxx, $VAR, ****), code that names a
-secret without holding one, and prose about passwords. No entropy measure runs on plain sentences.
+What is left alone on purpose: documented example keys, placeholders (<your-key>, xxxx, $VAR, ****),
+code that names a secret without holding one, and prose about passwords. No entropy measure runs on
+plain sentences.
 """
 
 from __future__ import annotations
@@ -52,10 +53,12 @@ _SESSION = re.compile(r"(?i)(?:sess|sid|auth|token|jwt)[\w.\-]{0,20}=[^\s;]{6}")
 _DIGIT = re.compile(r"\d")
 _ALPHA = re.compile(r"[A-Za-z]")
 _SIGN = re.compile(r"[!@#$%^*+=~?]")
-_ALGORITHMS = frozenset(
-    "sha1 sha256 sha512 md5 base64 base32 utf8 utf-8 oauth2 argon2 argon2id bcrypt int32 int64 uint8 rs256 hs256 "
-    "es256 ed25519 x509 pkcs8 pkcs12 http2 ipv4 ipv6 aes256 aes-256 aes128 rfc6750 rfc7519 oauth2.0".split()
-)
+_KNOWN = """
+sha1 sha256 sha512 md5 base64 base32 utf8 utf-8 oauth2 oauth2.0 argon2 argon2id bcrypt int32 int64
+uint8 rs256 hs256 es256 ed25519 x509 pkcs8 pkcs12 http2 ipv4 ipv6 aes256 aes-256 aes128 rfc6750
+rfc7519
+"""
+_ALGORITHMS = frozenset(_KNOWN.split())
 
 
 @dataclass(frozen=True)
@@ -118,6 +121,8 @@ def _holds(rule: Rule, match: re.Match[str], value: str) -> bool:
         return _assigned(match, value)
     if rule.check == "pem":
         return bool(_MATERIAL.search(value))
+    if rule.check == "sure":
+        return True
     if _variable(value):
         return False
     if rule.check == "filled":
@@ -142,7 +147,9 @@ def _assigned(match: re.Match[str], value: str) -> bool:
     key, tail = match.group("key"), match.group("tail")
     if BENIGN_TAIL.match(tail) or _harmless(value) or value.lower().strip("_-") == key.lower():
         return False
-    human = key.lower().lstrip("_").startswith(("pass", "pwd", "kennwort")) or "secret" in key.lower()
+    human = (
+        key.lower().lstrip("_").startswith(("pass", "pwd", "kennwort")) or "secret" in key.lower()
+    )
     if match.lastgroup == "quoted":
         if " " in value:
             return key.lower() == "passphrase"
@@ -167,7 +174,7 @@ def _harmless(value: str) -> bool:
 
 
 def _random(value: str) -> bool:
-    """Say whether a value looks made by a machine: letters and digits mixed, padding, or cases at random."""
+    """Say whether a value looks made by a machine: digits among letters, padding, wild case."""
     if not _ALPHA.search(value):
         return False
     if _DIGIT.search(value) or value.endswith("="):

@@ -7,8 +7,8 @@ stops of their own are known. Knows nothing about which sentence matters.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 #: Characters from which a line without a stop counts as wrapped by a margin, so that its sentence
 # goes on below.
@@ -33,7 +33,8 @@ _FENCE = re.compile(r"[ \t>]{0,12}(?:[-*+][ \t]{1,4})?(`{3,}|~{3,})")
 # Markers that start a line and are not part of what it says: quote, heading, bullet, number, check
 # box.
 _MARKER = re.compile(
-    r"[ \t]*(?:(?:>[ \t]?)*[ \t]*(?:\#{1,6}[ \t]+|[-*+•‣▪–—][ \t]+|\d{1,3}[.)][ \t]+)?(?:\[[ xX]\][ \t]+)?)"
+    r"[ \t]*(?:(?:>[ \t]?)*[ \t]*"
+    r"(?:\#{1,6}[ \t]+|[-*+•‣▪–—][ \t]+|\d{1,3}[.)][ \t]+)?(?:\[[ xX]\][ \t]+)?)"
 )
 _STRUCTURE = re.compile(r"[ \t]*(?:[>|]|\#{1,6}[ \t]|[-*+•‣▪–—][ \t]|\d{1,3}[.)][ \t])")
 _STOP = re.compile(r"(?:[.!?…]+[\"'”’»)\]*_`]{0,4}(?=\s)|[。！？｡]+[」』”’）》】]{0,4})")
@@ -42,13 +43,12 @@ _LAST_WORD = re.compile(r"([^\s(\[{\"'`“„*]{1,24})$")
 _WORDY = re.compile(r"[^\W_]")
 _NUMBER = re.compile(r"\d{1,2}$")
 
-_ABBREVIATIONS = frozenset(
-    (  # noqa: SIM905
-        "e.g i.e etc cf vs approx resp incl excl fig no nr vol sec ch p pp ed eds dr mr mrs ms prof "
-        "st jr sr inc ltd co dept est min max ca bzw d.h z.b u.a u.u ggf evtl usw vgl s.o s.u abs "
-        "art bspw inkl zzgl str tel op al a.m p.m u.s"
-    ).split()
-)
+_SHORTENED = """
+e.g i.e etc cf vs approx resp incl excl fig no nr vol sec ch p pp ed eds dr mr mrs ms prof st jr sr
+inc ltd co dept est min max ca bzw d.h z.b u.a u.u ggf evtl usw vgl s.o s.u abs art bspw inkl zzgl
+str tel op al a.m p.m u.s
+"""
+_ABBREVIATIONS = frozenset(_SHORTENED.split())
 _MONTHS = frozenset(
     "jan feb mär mar apr mai may jun jul aug sep okt oct nov dez dec".split()  # noqa: SIM905
 )
@@ -60,7 +60,7 @@ def sentences(text: str) -> list[Span]:
 
 
 def _blocks(text: str) -> Iterator[tuple[int, int, bool]]:
-    """Yield (start, end, whole) of runs of lines that belong together; `whole` ones (fences) are not cut."""
+    """Yield (start, end, whole) of lines that belong together; `whole` ones are not cut."""
     lines = [(match.start(), match.end()) for match in _LINE.finditer(text)]
     index = 0
     while index < len(lines):
@@ -119,7 +119,7 @@ def _split(text: str, start: int, end: int, whole: bool) -> Iterator[Span]:
 
 
 def _ends(text: str, begin: int, stop: re.Match[str], end: int) -> bool:
-    """Say whether a stop ends the sentence: not after an abbreviation, an initial or the day of a date."""
+    """Say whether a stop ends the sentence: not after an abbreviation, an initial or a day."""
     if not stop.group().startswith(".") or stop.group().startswith(".."):
         return True
     last = _LAST_WORD.search(text, max(begin, stop.start() - 24), stop.start())

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from functools import lru_cache
 from collections.abc import Iterator
+from functools import lru_cache
 
 from memory.text.sentences import Span as Span
 from memory.text.sentences import sentences as sentences
@@ -121,7 +121,7 @@ def _forms(lead: str, name: str, sharp: str) -> tuple[str, ...]:
         forms.append(whole[1:])
     forms.extend(_parts(name))
     single_ok = len(whole) == 1
-    kept = [form for form in dict.fromkeys(forms) if len(form) > 1 or single_ok]
+    kept = [form for form in dict.fromkeys(forms) if len(form) > 1 or (form and single_ok)]
     return tuple(form[:TERM_CHARS_MAX] for form in kept)
 
 

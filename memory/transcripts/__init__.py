@@ -2,6 +2,9 @@
 
 Pure and streaming, standard library only, Python 3.9: these modules also run inside the hook.
 Knows nothing about the database, the network or the clock.
+
+Left out here is what a client itself marks or words as no part of the conversation (error texts
+among it). A refusal in the model's own words is a turn: refusing it, with a trace, is for capture.
 """
 
 from __future__ import annotations

@@ -274,7 +274,7 @@ def judge_assistant(row: dict[str, Any]) -> tuple[str, str | None, dict[str, Any
     if not blocks:
         return "", _wordless(content), {}
     text = "\n\n".join(blocks)
-    if poison(text, "assistant"):
+    if poison(text, "assistant") == "api_error":
         return "", "poison", {}
     return text, None, {"aborted": True} if row.get("isAbortedMidStream") else {}
 

@@ -86,18 +86,22 @@ def _substance(typed: str) -> bool:
 
 def _strip(text: str) -> str:
     """The text without embedded reminders; an unclosed one takes all that follows."""
-    place = 0
+    kept: list[str] = []
+    place, fenced = 0, False
     while True:
         opening = _OPENING.search(text, place)
         if opening is None:
-            return text
-        fences = len(_FENCE.findall(text, 0, opening.start()))
-        if fences % 2 and text[: opening.start()].strip():
+            return "".join(kept) + text[place:]
+        fenced ^= len(_FENCE.findall(text, place, opening.start())) % 2 == 1
+        kept.append(text[place : opening.start()])
+        if fenced:
+            kept.append(opening.group())
             place = opening.end()
             continue
         closing = f"</{opening.group(1)}>"
         end = text.find(closing, opening.end())
-        rest = text[end + len(closing) :] if end >= 0 else ""
-        before = text[: opening.start()]
-        text = before + (rest.lstrip("\n") if before == "" or before.endswith("\n") else rest)
-        place = len(before)
+        if end < 0:
+            return "".join(kept)
+        place = end + len(closing)
+        while text.startswith("\n", place):
+            place += 1

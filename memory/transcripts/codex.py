@@ -64,6 +64,7 @@ _MARKS = (
     b'"user_message"',
     b'"item_completed"',
     b'"session_meta"',
+    b'"instructions"',
     b'"turn_context"',
     b'"task_started"',
     b'"turn_started"',
@@ -122,10 +123,11 @@ def look_ahead(handle: BinaryIO, offset: int) -> Ahead:
         if not isinstance(row, dict):
             continue
         kind, payload = word(row.get("type")), fields(row.get("payload"))
-        if kind == "session_meta" and not ahead.meta:
-            ahead.meta = payload
-            ahead.thread = word(payload.get("id")) or word(payload.get("session_id"))
-            cwd = word(payload.get("cwd"))
+        bare = not kind and "instructions" in row and bool(word(row.get("id")))
+        if (kind == "session_meta" or bare) and not ahead.meta:
+            ahead.meta = row if bare else payload
+            ahead.thread = word(ahead.meta.get("id")) or word(ahead.meta.get("session_id"))
+            cwd = word(ahead.meta.get("cwd"))
         elif kind == "turn_context":
             turn = word(payload.get("turn_id")) or turn
             cwd, model = word(payload.get("cwd")) or cwd, word(payload.get("model")) or model
@@ -194,7 +196,7 @@ class _Teller:
             reason = "sidechain"
         if reason is None and not text.strip():
             reason = "empty"
-        if reason is None and role == "assistant" and poison(text, role):
+        if reason is None and role == "assistant" and poison(text, role) == "api_error":
             reason = "poison"
         moment = row.get("timestamp") or row.get("created_at")
         identity = "/".join((self.thread, turn or word(moment), role, text_hash(text)))

@@ -41,7 +41,7 @@ _ROLES = {
 HEADER_LINES_MAX = 20
 
 _SKILL = re.compile(r"^\s*<skill\b[^>]*>.*?(?:</skill>|\Z)\s*", re.S)
-_EXPANDED = re.compile(r"^\s*(?:---\n|# ).*\n\s*User: ", re.S)
+_EXPANDED = re.compile(r"^\s*(?:---\n|# ).*\n[ \t]*User: ", re.S)
 
 
 @dataclass
@@ -172,7 +172,7 @@ def _assistant(message: dict[str, Any]) -> tuple[str, str | None, dict[str, Any]
         kinds = {b.get("type") for b in content or [] if isinstance(b, dict)}
         return "", "tool" if "toolCall" in kinds else "thinking" if kinds else "empty", {}
     text = "\n\n".join(blocks)
-    if poison(text, "assistant"):
+    if poison(text, "assistant") == "api_error":
         return "", "poison", {}
     marks: dict[str, Any] = {"model": message["model"]} if word(message.get("model")) else {}
     if stop in ("aborted", "error"):

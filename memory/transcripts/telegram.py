@@ -31,6 +31,9 @@ MESSAGE_CHARACTERS_MAX = 16 * 1024 * 1024
 #: Characters that the key before a list of messages may take, blanks included.
 KEY_CHARACTERS_MAX = 64
 
+#: Braces that the scalars before it may hold.
+HEADER_BRACES_MAX = 50
+
 _MESSAGES = re.compile(r'"messages"\s*:\s*\[')
 _CHATS = re.compile(
     r'"type"\s*:\s*"(?:personal_chat|bot_chat|saved_messages|replies|verify_codes'
@@ -105,12 +108,24 @@ def _next_chat(text: _Window) -> dict[str, Any] | None:
         text.place = end
         if not text.more():
             return None
-    opening = header.rfind("{")
-    try:
-        chat = json.loads(header[opening:].rstrip().rstrip(",") + "}") if opening >= 0 else {}
-    except ValueError:
-        chat = {}
-    return chat if isinstance(chat, dict) else {}
+    return _scalars(header)
+
+
+def _scalars(header: str) -> dict[str, Any]:
+    """The object that is still open at the end of `header`; {} when there is none to be found."""
+    opening = len(header)
+    # A chat's own name may hold braces: try further to the left.
+    for _ in range(HEADER_BRACES_MAX):
+        opening = header.rfind("{", 0, opening)
+        if opening < 0:
+            break
+        try:
+            found = json.loads(header[opening:].rstrip().rstrip(",") + "}")
+        except ValueError:
+            continue
+        if isinstance(found, dict):
+            return found
+    return {}
 
 
 def _messages(text: _Window) -> Iterator[tuple[Any, str | None]]:

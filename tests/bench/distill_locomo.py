@@ -123,7 +123,10 @@ def everything(passages: Sequence[Passage], count: int) -> set[int]:
 
 def compare(found: Sequence[Episode]) -> dict[str, Score]:
     """Return the scores of the distiller and of every baseline at its number of notes."""
-    picks: dict[str, Pick] = {"longest sentence": longest_sentence, "first sentence": first_sentence}
+    picks: dict[str, Pick] = {
+        "longest sentence": longest_sentence,
+        "first sentence": first_sentence,
+    }
     picks |= {f"random {seed}": chance(seed) for seed in range(RANDOM_SEEDS)}
     picks["keep everything"] = everything
     scores = {name: Score() for name in ["extractive", *picks]}
@@ -152,7 +155,9 @@ def table(title: str, found: Sequence[Episode]) -> str:
     lines = [title, f"  {'':24s} precision  recall  notes/turn"]
     for name, score in scores.items():
         share = score.picked / score.turns if score.turns else 0.0
-        lines.append(f"  {name:24s}     {score.precision:.3f}   {score.recall:.3f}       {share:.3f}")
+        lines.append(
+            f"  {name:24s}     {score.precision:.3f}   {score.recall:.3f}       {share:.3f}"
+        )
     ahead = scores["extractive"].recall - scores["longest sentence"].recall
     lines.append(f"  ahead of the longest sentence by {100 * ahead:.1f} points of recall")
     return "\n".join(lines)

@@ -1,0 +1,32 @@
+"""`doctor`: is it working, and if not, what helps."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandParser
+
+from argus.doctor import examine, exit_code
+
+
+class Command(BaseCommand):
+    help = "Is it working? Exit 0: yes; 1: something is wrong; 75: something needed is away."
+    requires_system_checks: list[str] = []
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--json", action="store_true", help="one JSON object")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        rows = examine()
+        code = exit_code(rows)
+        if options["json"]:
+            self.stdout.write(json.dumps({"exit": code, "rows": [asdict(row) for row in rows]}))
+        else:
+            for row in rows:
+                fix = f" {row.fix}" if row.fix else ""
+                self.stdout.write(f"{row.state:<5} {row.name:<11} {row.what}{fix}")
+        if code:
+            sys.exit(code)

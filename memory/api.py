@@ -1,0 +1,108 @@
+"""The HTTP doors of memory: parse once, call one verb, answer its report."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from django.utils import timezone
+from pydantic import TypeAdapter, ValidationError
+from rest_framework.decorators import api_view, parser_classes, permission_classes
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from memory.auth import needs
+from memory.doors import CappedJSONParser, TooLarge, faults, parse
+from memory.doors import problem as problem
+from memory.intake import Incoming, Invalid
+from memory.pipeline import process
+from memory.stages.capture import (
+    BATCH_ITEMS_MAX,
+    CaptureReport,
+    Outcome,
+    SessionEnd,
+    capture,
+)
+from memory.stages.segment import segment
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The envelope of a batch; its items are judged one by one."""
+
+    items: list[Any]
+    session_end: SessionEnd | None = None
+    range: dict[str, int] = field(default_factory=dict)
+
+
+BATCH = TypeAdapter(Batch)
+INCOMING = TypeAdapter(Incoming)
+
+
+@api_view(["POST"])
+@permission_classes([needs("capture")])
+@parser_classes([CappedJSONParser])
+def capture_items(request: Request) -> Response:
+    """Store one item (201 new, 200 known or refused) or a batch (200), each item judged alone."""
+    batched = isinstance(request.data, dict) and "items" in request.data
+    batch = parse(BATCH, request.data) if batched else Batch([request.data])
+    if len(batch.items) > BATCH_ITEMS_MAX:
+        raise TooLarge(f"{len(batch.items)} items, {BATCH_ITEMS_MAX} are allowed in one post.")
+    report = capture(
+        [incoming(one, alone=not batched) for one in batch.items],
+        owner=request.user,
+        key=request.auth,
+        session_end=batch.session_end,
+        client_range=batch.range,
+        now=timezone.now(),
+    )
+    return Response(_batch_reply(report)) if batched else _single_reply(report)
+
+
+def incoming(data: Any, *, alone: bool) -> Incoming | Invalid:
+    """Parse one item; alone in its post, an error is the answer, in a batch it is one refusal."""
+    try:
+        return INCOMING.validate_python(data)
+    except ValidationError as error:
+        if alone:
+            raise
+        detail = "; ".join(f"{one['pointer']}: {one['detail']}" for one in faults(error))
+        return Invalid(detail, json.dumps(data, default=str))
+
+
+def _single_reply(report: CaptureReport) -> Response:
+    outcome = report.outcomes[0]
+    body = {**asdict(outcome), "redacted": report.redacted, "receipt": report.receipt}
+    return Response(body, status=201 if outcome.id and not outcome.duplicate else 200)
+
+
+def _batch_reply(report: CaptureReport) -> dict[str, Any]:
+    return {
+        "stored": report.stored,
+        "duplicates": report.duplicates,
+        "refused": report.refused,
+        "redacted": report.redacted,
+        "receipt": report.receipt,
+        "items": [_item_reply(one) for one in report.outcomes],
+    }
+
+
+def _item_reply(outcome: Outcome) -> dict[str, Any]:
+    if outcome.refused:
+        return {"refused": outcome.refused, "detail": outcome.detail}
+    return {"id": outcome.id, "duplicate": outcome.duplicate}
+
+
+@api_view(["POST"])
+@permission_classes([needs("operate")])
+def segment_sessions(request: Request) -> Response:
+    """Close every episode that can be closed."""
+    return Response(asdict(segment(trigger="api")))
+
+
+@api_view(["POST"])
+@permission_classes([needs("operate")])
+def process_pipeline(request: Request) -> Response:
+    """Run every stage once, in order."""
+    return Response(process(trigger="api").as_json())

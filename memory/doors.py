@@ -1,0 +1,124 @@
+"""What every HTTP door shares: bodies read under a cap, parsed once, errors as problem+json.
+
+Knows nothing about any verb.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+from http import HTTPStatus
+from typing import Any, TypeVar
+
+from django.core.exceptions import PermissionDenied
+from django.db import InterfaceError, OperationalError
+from django.http import Http404
+from pydantic import TypeAdapter, ValidationError
+from rest_framework import status
+from rest_framework.exceptions import APIException, ParseError
+from rest_framework.parsers import BaseParser
+from rest_framework.response import Response
+
+from memory.errors import (
+    ArgusError,
+    Conflict,
+    Forbidden,
+    InfraError,
+    NotFound,
+    RefusedError,
+)
+from memory.stages.capture import BATCH_BYTES_MAX
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+#: Seconds a client waits when the database or a model is away and did not say for how long.
+RETRY_AFTER_SECONDS = 5
+
+STATUSES: tuple[tuple[type[Exception], int, str], ...] = (
+    (NotFound, 404, "not_found"),
+    (Http404, 404, "not_found"),
+    (Forbidden, 403, "forbidden"),
+    (PermissionDenied, 403, "forbidden"),
+    (Conflict, 409, "conflict"),
+    (InfraError, 503, "away"),
+    (RefusedError, 422, "refused"),
+    (OperationalError, 503, "database_away"),
+    (InterfaceError, 503, "database_away"),
+    (ArgusError, 422, "refused"),
+)
+
+
+class TooLarge(APIException):
+    status_code = status.HTTP_413_REQUEST_ENTITY_TOO_LARGE
+    default_detail = f"The body is over {BATCH_BYTES_MAX} bytes: post in smaller batches."
+    default_code = "too_large"
+
+
+class CappedJSONParser(BaseParser):
+    """JSON read from the stream under a cap, whatever Content-Length says."""
+
+    media_type = "application/json"
+
+    def parse(self, stream: Any, media_type: Any = None, parser_context: Any = None) -> Any:
+        data = stream.read(BATCH_BYTES_MAX + 1)
+        if len(data) > BATCH_BYTES_MAX:
+            raise TooLarge
+        try:
+            return json.loads(data, parse_constant=_no_constant)
+        except (ValueError, RecursionError) as error:
+            raise ParseError(f"The body is not JSON: {error}") from error
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+def parse(adapter: TypeAdapter[T], data: Any) -> T:
+    """Parse input once, at the door. Raises pydantic's ValidationError, answered as 422."""
+    return adapter.validate_python(data)
+
+
+def faults(error: ValidationError) -> list[dict[str, str]]:
+    """What is wrong with an input, as JSON pointers and sentences; the input itself is not told."""
+    return [
+        {"pointer": "/" + "/".join(map(str, one["loc"])), "detail": one["msg"]}
+        for one in error.errors(include_url=False, include_context=False, include_input=False)
+    ]
+
+
+def problem(error: Exception, context: dict[str, Any]) -> Response | None:
+    """DRF's exception handler: RFC 9457 problems with a code; None for a bug (a 500)."""
+    headers: dict[str, str] = {}
+    extra: dict[str, Any] = {}
+    if isinstance(error, ValidationError):
+        code, kind, detail = 422, "invalid", "The input is not as expected."
+        extra["errors"] = faults(error)
+    elif isinstance(error, APIException):
+        code, kind = error.status_code, str(getattr(error, "default_code", "error"))
+        detail = str(error.detail)
+        if header := getattr(error, "auth_header", None):
+            headers["WWW-Authenticate"] = header
+        if wait := getattr(error, "wait", None):
+            headers["Retry-After"] = str(math.ceil(wait))
+    else:
+        found = next(((s, k) for cls, s, k in STATUSES if isinstance(error, cls)), None)
+        if found is None:
+            return None
+        code, kind = found
+        detail = str(error) if isinstance(error, ArgusError) else HTTPStatus(code).phrase
+    if code == status.HTTP_503_SERVICE_UNAVAILABLE:
+        wait = getattr(error, "retry_after", None) or RETRY_AFTER_SECONDS
+        headers["Retry-After"] = str(math.ceil(wait))
+        logger.warning("%s answered 503: %s", context.get("request"), type(error).__name__)
+    body = {
+        "type": f"about:blank#{kind}",
+        "title": HTTPStatus(code).phrase,
+        "status": code,
+        "code": kind,
+        "detail": detail,
+        **extra,
+    }
+    return Response(body, status=code, headers=headers, content_type="application/problem+json")

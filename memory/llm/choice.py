@@ -1,0 +1,123 @@
+"""Which adapter answers for a port: by the settings, and by what may leave this machine.
+
+Imports an adapter only when it is chosen: a worker that does not embed loads no model, a default
+installation loads no HTTP client. Knows nothing about what the adapters do.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from functools import lru_cache
+
+from django.conf import settings
+
+from memory.llm.calls import may_leave, record_local
+from memory.llm.endpoints import chat_endpoint, embed_endpoint
+from memory.llm.ports import (
+    Distiller,
+    Draft,
+    Embedder,
+    Judge,
+    Judgement,
+    Origin,
+    Passage,
+    Statement,
+    Usage,
+    Verifier,
+)
+
+
+def distiller(confidentiality: str = "public") -> Distiller:
+    """The distiller for a unit of this confidentiality: the local one where it may not leave."""
+    if not settings.ARGUS.model_url or not may_leave(confidentiality):
+        return _local_distiller()
+    from memory.llm.openai_distill import OpenAIDistiller
+
+    return OpenAIDistiller(chat_endpoint())
+
+
+def judge(confidentiality: str = "public") -> Judge:
+    """The judge for statements of this confidentiality: the rules where they may not leave."""
+    if not settings.ARGUS.model_url or not may_leave(confidentiality):
+        return _local_judge()
+    from memory.llm.openai_judge import OpenAIJudge
+
+    return OpenAIJudge(chat_endpoint(settings.ARGUS.judge_model))
+
+
+def verifier(confidentiality: str = "public") -> Verifier | None:
+    """The verifier, or None when none is configured or the text may not leave."""
+    env = settings.ARGUS
+    if not env.verify or not env.model_url or not may_leave(confidentiality):
+        return None
+    from memory.llm.openai_verify import OpenAIVerifier
+
+    return OpenAIVerifier(chat_endpoint())
+
+
+def embedder() -> Embedder:
+    """The one embedder of this installation; vectors of two cannot be compared.
+
+    With an embedder behind a URL, texts that may not leave stay without a vector (Confidential).
+    """
+    if settings.ARGUS.embedder != "url":
+        from memory.llm.minilm import shared
+
+        return shared()
+    from memory.llm.openai_embed import shared as shared_url
+
+    return shared_url(embed_endpoint())
+
+
+class RecordedDistiller:
+    """A local distiller with a ledger row for each call."""
+
+    def __init__(self, inner: Distiller) -> None:
+        self.inner = inner
+        self.name = inner.name
+        self.prompt_version = inner.prompt_version
+
+    def distill(self, passages: Sequence[Passage], *, origin: Origin) -> Draft:
+        """What the inner one proposes."""
+        started = time.monotonic()
+        draft = self.inner.distill(passages, origin=origin)
+        record_local("distill", draft.usage, origin, milliseconds=_since(started))
+        return draft
+
+
+class RecordedJudge:
+    """A local judge with a ledger row for each call."""
+
+    def __init__(self, inner: Judge) -> None:
+        self.inner = inner
+        self.name = inner.name
+        self.prompt_version = inner.prompt_version
+        self.candidates_max = inner.candidates_max
+
+    def judge(
+        self, new: Statement, older: Sequence[Statement], *, origin: Origin
+    ) -> tuple[Judgement, Usage]:
+        """What the inner one decides."""
+        started = time.monotonic()
+        judgement, usage = self.inner.judge(new, older, origin=origin)
+        record_local("judge", usage, origin, milliseconds=_since(started))
+        return judgement, usage
+
+
+@lru_cache(maxsize=1)
+def _local_distiller() -> Distiller:
+    from memory.llm.extractive import Extractive
+
+    return RecordedDistiller(Extractive())
+
+
+@lru_cache(maxsize=1)
+def _local_judge() -> Judge:
+    from memory.llm.rules import Rules
+
+    return RecordedJudge(Rules())
+
+
+def _since(started: float) -> int:
+    return round((time.monotonic() - started) * 1000)

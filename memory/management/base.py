@@ -1,0 +1,88 @@
+"""What the commands share: `--json`, exit codes, the summary line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from memory.errors import ArgusError, InfraError
+
+EXIT_OK, EXIT_FAILED, EXIT_USAGE, EXIT_PARTIAL, EXIT_AWAY = 0, 1, 2, 3, 75
+
+
+class ArgusCommand(BaseCommand):
+    """A thin door: arguments -> verb -> report -> exit code."""
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
+
+    def say(self, report: dict[str, Any], *, as_json: bool, line: str = "") -> None:
+        """Print the report: as JSON, or as a line for people."""
+        self.stdout.write(json.dumps(report, default=str) if as_json else line or summary(report))
+
+    def leave(self, code: int) -> None:
+        """End with an exit code other than 0, after the report was printed."""
+        if code:
+            raise SystemExit(code)
+
+
+class StageCommand(ArgusCommand):
+    """A command that runs one stage; subclasses name the verb and how its report reads."""
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        super().add_arguments(parser)
+        parser.add_argument("--limit", type=positive, help="at most this many units")
+
+    def run(self, limit: int | None) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        with plain_errors():
+            report = self.run(options["limit"])
+        self.say(report, as_json=options["json"])
+        self.leave(exit_code(report))
+
+
+def exit_code(report: dict[str, Any]) -> int:
+    """75 when something we need was away, 3 when units failed or were parked, else 0."""
+    stages = [report, *(value for value in report.values() if isinstance(value, dict))]
+    if any(stage.get("transient_failures") for stage in stages):
+        return EXIT_AWAY
+    if any(stage.get(word) for stage in stages for word in ("parked", "content_failures", "failed")):
+        return EXIT_PARTIAL
+    return EXIT_OK
+
+
+def summary(report: dict[str, Any]) -> str:
+    """A report as one line per stage: what was counted, zeros left out."""
+    nested = {key: value for key, value in report.items() if isinstance(value, dict)}
+    flat = {key: value for key, value in report.items() if not isinstance(value, dict) and value}
+    lines = [", ".join(f"{words(key)} {value}" for key, value in flat.items())] if flat else []
+    lines += [f"{words(key)}: {summary(value) or 'nothing'}" for key, value in nested.items() if value]
+    return "\n".join(line for line in lines if line) or "nothing to do"
+
+
+def words(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def positive(text: str) -> int:
+    """An argument that is a whole number above zero."""
+    if not text.isdigit() or not int(text):
+        raise ValueError(text)
+    return int(text)
+
+
+@contextmanager
+def plain_errors() -> Iterator[None]:
+    """Errors of ours end a command with one sentence and the right exit code."""
+    try:
+        yield
+    except InfraError as error:
+        raise CommandError(str(error), returncode=EXIT_AWAY) from error
+    except ArgusError as error:
+        raise CommandError(str(error), returncode=EXIT_FAILED) from error

@@ -1,0 +1,16 @@
+"""`manage.py dedup`: judge new notes against older ones."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from memory.management.base import StageCommand
+from memory.stages.dedup import dedup
+
+
+class Command(StageCommand):
+    help = "Judge every new note against older ones."
+
+    def run(self, limit: int | None) -> dict[str, Any]:
+        return asdict(dedup(limit=limit))

@@ -1,0 +1,16 @@
+"""`manage.py embed`: give notes their vectors."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from memory.management.base import StageCommand
+from memory.stages.embed import embed
+
+
+class Command(StageCommand):
+    help = "Give every live note without a vector one."
+
+    def run(self, limit: int | None) -> dict[str, Any]:
+        return asdict(embed(limit=limit))

@@ -1,0 +1,23 @@
+"""`manage.py keys`: which keys there are, whose, for what, and when they were last used."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from memory.management.base import ArgusCommand
+from memory.models import AccessKey
+
+
+class Command(ArgusCommand):
+    help = "List access keys."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        columns = ("prefix", "principal__name", "name", "scopes", "created_at", "last_used_at", "revoked_at")
+        rows = list(AccessKey.objects.order_by("created_at").values(*columns))
+        lines = [
+            f"{row['prefix']}  {row['principal__name']:<12} {','.join(row['scopes']):<28}"
+            f" {'revoked' if row['revoked_at'] else 'in force':<9}"
+            f" last used {row['last_used_at'] or 'never'}  {row['name']}"
+            for row in rows
+        ]
+        self.say({"keys": rows}, as_json=options["json"], line="\n".join(lines) or "no keys yet")

@@ -1,0 +1,52 @@
+"""`manage.py project`: the registry: names, aliases and the folders that belong to a project."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from memory.attribution import slashed
+from memory.management.base import ArgusCommand
+from memory.models import PathRule, Project, ProjectAlias
+
+
+class Command(ArgusCommand):
+    help = "List projects, or give one another name (alias) or a folder (path)."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        super().add_arguments(parser)
+        actions = parser.add_subparsers(dest="action", required=True)
+        actions.add_parser("list", help="every project with its aliases and folders")
+        alias = actions.add_parser("alias", help="PROJECT is also called NAME")
+        alias.add_argument("project")
+        alias.add_argument("name")
+        folder = actions.add_parser("path", help="work below FOLDER belongs to PROJECT")
+        folder.add_argument("project")
+        folder.add_argument("folder")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if options["action"] != "list":
+            project, _ = Project.objects.get_or_create(name=options["project"])
+            if options["action"] == "alias":
+                ProjectAlias.objects.update_or_create(
+                    name=options["name"], defaults={"project": project}
+                )
+            else:
+                PathRule.objects.update_or_create(
+                    prefix=slashed(options["folder"]), defaults={"project": project}
+                )
+        rows = [
+            {
+                "project": project.name,
+                "origin": project.origin,
+                "aliases": [alias.name for alias in project.aliases.all()],
+                "paths": [rule.prefix for rule in project.paths.all()],
+            }
+            for project in Project.objects.prefetch_related("aliases", "paths").order_by("name")
+        ]
+        lines = [
+            f"{row['project']:<20} {row['origin']:<9} {', '.join([*row['aliases'], *row['paths']])}"
+            for row in rows
+        ]
+        self.say({"projects": rows}, as_json=options["json"], line="\n".join(lines) or "none yet")

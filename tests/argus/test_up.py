@@ -1,0 +1,109 @@
+"""`up` as a newcomer runs it: real processes, a real server of its own, a real Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from django.contrib.auth.models import User
+
+from argus import postgres
+from argus.up import first
+from memory.models import Principal
+
+
+def _port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> Iterator[dict[str, str]]:
+    address = f"127.0.0.1:{_port()}"
+    yield {
+        **os.environ,
+        "ARGUS_HOME": str(tmp_path / "home"),
+        "ARGUS_BIND": address,
+        "ARGUS_URL": f"http://{address}",
+        "ARGUS_WORKERS": "1",
+        "DJANGO_SETTINGS_MODULE": "argus.settings",
+    }
+    postgres.stop(tmp_path / "home")
+    shutil.rmtree(postgres._place(tmp_path / "home").root, ignore_errors=True)
+
+
+def _up(environment: dict[str, str], log: Path) -> subprocess.Popen[bytes]:
+    with log.open("wb") as handle:
+        process = subprocess.Popen(
+            [sys.executable, "manage.py", "up"],
+            env=environment,
+            stdout=handle,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    deadline = time.monotonic() + 90
+    while b"Ctrl-C stops" not in log.read_bytes():
+        assert process.poll() is None and time.monotonic() < deadline, log.read_text()
+        time.sleep(0.1)
+    return process
+
+
+def test_it_serves_and_ctrl_c_stops_all_of_it(environment: dict[str, str], tmp_path: Path) -> None:
+    process = _up(environment, tmp_path / "log")
+    family = psutil.Process(process.pid).children(recursive=True)
+    said = (tmp_path / "log").read_text()
+    assert re.search(r"password  \S{12,}\n", said)
+    with urllib.request.urlopen(f"{environment['ARGUS_URL']}/readyz", timeout=10) as answer:
+        assert answer.status == 200
+    process.send_signal(signal.SIGINT)
+    assert process.wait(60) == 0, (tmp_path / "log").read_text()
+    psutil.wait_procs(family, timeout=10)
+    assert [child for child in family if child.is_running()] == []
+    assert not postgres.connected(Path(environment["ARGUS_HOME"]))
+    assert "Traceback" not in (tmp_path / "log").read_text()
+
+    again = _up(environment, tmp_path / "second")
+    assert "as set before" in (tmp_path / "second").read_text()
+    server = postgres.url(Path(environment["ARGUS_HOME"]))
+    child = psutil.Process(again.pid).children()[0]
+    child.kill()
+    deadline = time.monotonic() + 30
+    while "starting it again" not in (tmp_path / "second").read_text():
+        assert time.monotonic() < deadline, "a dead child was not noticed"
+        time.sleep(0.1)
+    again.terminate()
+    assert again.wait(60) == 0, server
+
+
+def test_it_says_when_the_address_is_taken(environment: dict[str, str]) -> None:
+    with socket.socket() as taken:
+        host, _, port = environment["ARGUS_BIND"].partition(":")
+        taken.bind((host, int(port)))
+        taken.listen()
+        answer = subprocess.run(
+            [sys.executable, "manage.py", "up"], env=environment, capture_output=True, text=True
+        )
+    assert answer.returncode == 2
+    assert "is it up already?" in answer.stderr
+
+
+@pytest.mark.django_db
+def test_it_makes_the_first_user_and_principal_once() -> None:
+    made = first()
+    assert made.name == "admin"
+    assert User.objects.get(username="admin").check_password(made.password)
+    assert Principal.objects.get(name="me").user == User.objects.get()
+    again = first()
+    assert (again.password, User.objects.count(), Principal.objects.count()) == (None, 1, 1)

@@ -1,0 +1,257 @@
+"""The extractive distiller: what becomes a note, what must not, and that every note is a quote."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memory.llm.extractive import NOTES_MAX, SPAN_CHARS_MAX, Extractive
+from memory.llm.pieces import cut
+from memory.llm.ports import Candidate, Origin, Passage
+from memory.llm.titles import CONTEXT_CHARS_MAX, TITLE_CHARS_MAX, title_of
+
+NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
+
+
+def passages(*turns: tuple[str, str], kind: str = "turn") -> list[Passage]:
+    return [Passage(at, role, body, NOON, kind) for at, (role, body) in enumerate(turns)]
+
+
+def distill(*turns: tuple[str, str], kind: str = "turn") -> list[Candidate]:
+    return list(
+        Extractive().distill(passages(*turns, kind=kind), origin=Origin("distill")).candidates
+    )
+
+
+def user(body: str) -> tuple[str, str]:
+    return "user", body
+
+
+def agent(body: str) -> tuple[str, str]:
+    return "assistant", body
+
+
+WANTED = [
+    ("decision", user("We decided to keep sessions in Postgres because Redis lost them twice.")),
+    ("decision", user("Wir haben uns entschieden, die Sitzungen in Postgres zu speichern.")),
+    ("decision", user("我们决定改用 PostgreSQL，因为 SQLite 不支持并发写入。")),
+    ("root-cause", agent("The problem was that `retry()` ate the timeout, so the queue hung.")),
+    ("root-cause", agent("Die Ursache war ein falscher Pfad in `settings.toml`.")),
+    ("fix", agent("I fixed the flaky upload by setting `UPLOAD_TIMEOUT` to 30 s in deploy.yml.")),
+    ("instruction", user("Always run the linter before you commit, and never push to main.")),
+    ("instruction", user("请记住：提交之前必须运行 make lint。")),
+    ("preference", user("I prefer small commits with one change each.")),
+    ("correction", user("No, actually the API listens on port 8443, not 8080.")),
+    ("fact", user("My team uses pnpm for every frontend package.")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("tag", "turn"), WANTED)
+def test_it_notes_what_a_later_session_needs(tag: str, turn: tuple[str, str]) -> None:
+    notes = distill(user("the nightly job is odd, have a look"), turn, agent("Let me go on."))
+    assert [note.content for note in notes] == [turn[1]]
+    assert notes[0].tags == (tag,)
+    assert 0 < notes[0].importance <= 1
+
+
+UNWANTED = [
+    agent("Let me look at the settings file first."),
+    agent("Now I'll update the imports in `main.py` and run the tests:"),
+    agent("Perfect! All tests pass."),
+    agent("Good catch. Let me fix `load()` because it is broken:"),
+    agent("Done. Committed."),
+    agent("Would you like me to use Postgres instead of SQLite here?"),
+    agent('API Error: 529 {"type":"error","error":{"type":"overloaded_error"}}'),
+    agent("```python\nwe_decided = 'always use tabs because spaces are wrong'\n```"),
+    agent("- `a.py`\n- `b.py`\n- `c/d.py`"),
+    user("thanks, great work, see you tomorrow!"),
+    user("Why do we always use Redis for that?"),
+    user("read src/main.py and tell me what it does"),
+    user("ok, continue"),
+    user("Traceback (most recent call last):\n  File \"/srv/a.py\", line 3\nKeyError: 'x'"),
+    user('{"level":"error","msg":"never retry because the queue is full","port":8443}'),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("turn", UNWANTED)
+def test_it_makes_no_note_of_talk_about_the_work(turn: tuple[str, str]) -> None:
+    assert distill(user("hi"), turn, agent("Let me see.")) == []
+
+
+def test_it_makes_no_note_of_an_empty_unit() -> None:
+    draft = Extractive().distill([], origin=Origin("distill"))
+    assert draft.candidates == ()
+    assert draft.usage.model_real == "extractive-1"
+
+
+def test_it_quotes_the_question_with_an_elliptic_answer() -> None:
+    question = "Should we move the queue from Redis to Postgres?"
+    (note,) = distill(agent(f"Two ways are open. {question}"), user("Yes, do that."))
+    assert note.content == note.source_ref == "Yes, do that."
+    assert question.rstrip("?") in note.context
+    assert "Redis" in note.title and len(note.title) <= TITLE_CHARS_MAX
+
+
+def test_it_quotes_the_question_when_the_answer_names_one_of_two() -> None:
+    (note,) = distill(agent("Keep the queue in Redis or move it to Postgres?"), user("Postgres."))
+    assert "Redis" in note.context
+
+
+def test_it_makes_no_decision_of_leave_to_go_on() -> None:
+    assert (
+        distill(agent("Phase 2 is there. Should I continue with phase 3 or stop?"), user("yes"))
+        == []
+    )
+
+
+def test_it_reaches_back_over_what_a_pronoun_points_at() -> None:
+    body = "The cache lives in `store.py`. It must never be cleared because readers crash."
+    (note,) = distill(user("where is it?"), agent(body))
+    assert note.content == body
+
+
+def test_it_names_the_list_that_an_item_stands_in() -> None:
+    items = "\n".join(
+        f"- `option_{n}` is read by `worker_{n}` at start, a change needs a restart"
+        for n in range(9)
+    )
+    notes = distill(user("how are options read?"), agent(f"Options of the mail worker:\n\n{items}"))
+    assert notes and all("Options of the mail worker" in note.context for note in notes)
+
+
+def test_it_does_not_keep_what_a_person_takes_back() -> None:
+    proposed = "We will use `redis` for the lock instead of Postgres."
+    kept = distill(user("the lock"), agent(proposed), user("good"))
+    dropped = distill(user("the lock"), agent(proposed), user("no, that's wrong"))
+    assert len(kept) == 1 and dropped == []
+
+
+def test_it_keeps_one_of_two_sentences_that_say_the_same() -> None:
+    notes = distill(
+        user("We decided to use Postgres for the queue because Redis lost jobs."),
+        agent("Let me see."),
+        user("As I said: we decided to use Postgres for the queue, Redis lost jobs."),
+    )
+    assert len(notes) == 1
+
+
+def test_it_notes_what_people_tell_of_themselves_and_not_their_greetings() -> None:
+    told = "I moved to Berlin last month and started a new job at a bakery with my sister."
+    bodies = [
+        "Hey! How are you?",
+        f"Good, thanks! {told}",
+        "Wow, that's amazing!",
+        "Bye, take care!",
+    ]
+    notes = distill(*map(user, bodies))
+    assert [note.content for note in notes] == [told]
+    assert notes[0].memory_kind == "episodic"
+
+
+def test_it_makes_one_note_of_a_bookmark() -> None:
+    body = (
+        "pg_repack\nhttps://example.org/pg_repack\n\nRemoves bloat from tables without long locks."
+    )
+    (note,) = distill(user(body), kind="document")
+    assert note.content == body and note.title == "pg_repack"
+
+
+def test_it_says_under_which_heading_a_document_speaks() -> None:
+    filler = "The weather was mild and the meeting room was warm. " * 10
+    rule = "Always roll back with `make rollback`, never by hand."
+    body = f"# Deploy\n\n{filler}\n\n## Rollback\n\n{rule}\n"
+    (note,) = [n for n in distill(user(body), kind="document") if "rollback" in n.content]
+    assert note.context == "Under: “Rollback”"
+
+
+def test_it_yields_a_few_notes_of_a_unit_however_much_is_said() -> None:
+    turns = [
+        user(f"We decided to use tool{n} for job{n} because plan{n} failed on host{n}.")
+        for n in range(60)
+    ]
+    assert 0 < len(distill(*turns, agent("Let me see."))) <= NOTES_MAX
+
+
+def test_it_cuts_a_title_at_a_clause_and_never_inside_brackets() -> None:
+    text = (
+        "Keep the old readers (parse_one, parse_two, parse_three, parse_four, parse_five) until May"
+    )
+    title = title_of(text)
+    assert len(title) <= TITLE_CHARS_MAX
+    assert title.count("(") == title.count(")")
+    assert not title.endswith((" ", ",", "…", "the", "and"))
+
+
+VOCABULARY = """
+we decided because always never `run()` port 8443 not Redis but Postgres . ? : - * # ```
+我们决定 因为
+。 It I my team yesterday don't use é ß ( ) -> 1. > | fix problem was yes
+"""
+words = st.sampled_from([*VOCABULARY.split(), "\n", "\n\n", "\t", "\u2028", "  "])
+bodies = st.lists(words, max_size=60).map(" ".join) | st.text(max_size=300)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from(["user", "assistant"]), bodies), max_size=8),
+    st.sampled_from(["turn", "document"]),
+)
+def test_it_only_ever_quotes(turns: list[tuple[str, str]], kind: str) -> None:
+    unit = passages(*turns, kind=kind)
+    draft = Extractive().distill(unit, origin=Origin("distill"))
+    assert draft == Extractive().distill(unit, origin=Origin("distill"))
+    for note in draft.candidates:
+        assert note.content == note.source_ref == note.content.strip()
+        assert any(note.source_ref in passage.body for passage in unit)
+        assert len(note.source_ref) <= SPAN_CHARS_MAX
+        assert len(note.title) <= TITLE_CHARS_MAX
+        assert len(note.context) <= CONTEXT_CHARS_MAX + 20
+
+
+@settings(max_examples=150, deadline=None)
+@given(bodies)
+def test_it_cuts_a_body_into_ranges_of_it(body: str) -> None:
+    for piece in cut(body):
+        assert body[piece.start : piece.end] == piece.text
+
+
+def test_it_takes_time_in_proportion_to_what_is_said() -> None:
+    def spent(times: int) -> float:
+        body = "The parser reads `a.toml` because the loader needs it. It is never written. " * 10
+        unit = passages(*[agent(body) for _ in range(times)])
+        best = []
+        for _ in range(3):
+            begun = time.perf_counter()
+            Extractive().distill(unit, origin=Origin("distill"))
+            best.append(time.perf_counter() - begun)
+        return min(best)
+
+    assert spent(40) < 25 * spent(5)
+
+
+def test_it_is_not_slowed_by_a_hostile_body() -> None:
+    signs = [
+        "a",
+        "(",
+        "`",
+        " ",
+        "\t",
+        "I don't ",
+        "- ",
+        "->",
+        "\n",
+        "we will ",
+        "because ",
+        "# ",
+        "a.b",
+    ]
+    begun = time.perf_counter()
+    for sign in signs:
+        whole = sign * (60_000 // len(sign))
+        distill(user(whole), user(f"# {whole}x"))
+        distill(user(f"{sign * (500 // len(sign))}\n" * 100), agent("Let me see."))
+    assert time.perf_counter() - begun < 30

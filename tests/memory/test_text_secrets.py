@@ -1,0 +1,240 @@
+"""Secrets: sixty shapes go, prose, code and documented examples stay."""
+
+# ruff: noqa: E501 - cases stand one a line
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memory.text.secrets import redact
+
+# Built from pieces, so that no scanner takes this file for a leak.
+A = "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7"
+HEX = "0123456789abcdef"
+B64 = "MIIEpAIBAAKCAQEAt7Zq1x2Y3w4V5u6T7s8R9q0P"
+DASHES = "-" * 5
+
+
+def pem(kind: str, newline: str = "\n") -> str:
+    head, foot = (f"{DASHES}{word} {kind}PRIVATE KEY{DASHES}" for word in ("BEGIN", "END"))
+    return newline.join([head, B64 + A[:24], B64[:12] + "==", foot])
+
+
+# (text around, the secret that must be gone)
+SHAPES: list[tuple[str, str]] = [
+    ("key {} in use", "AKIA" + "Z7Q2M5N8P1R4T6V9"),
+    ("key {}", "ASIA" + "Z7Q2M5N8P1R4T6V9"),
+    ("aws_secret_access_key = {}", "wJalr" + A + "/K7MDENG"),
+    ("AKIA" + "Z7Q2M5N8P1R4T6V9 {}", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYzzQ1zzR2zz"),
+    ("push with {}", "ghp_" + A + A[:9]),
+    ("{}", "gho_" + A + A[:9]),
+    ("{}", "ghs_" + A + A[:9]),
+    ("{}", "github_pat_" + "11AB" + A + "_" + A),
+    ("{}", "glpat-" + A[:20]),
+    ("OPENAI {}", "sk-" + A + A[:21]),
+    ("{}", "sk-proj-" + A + "_" + A),
+    ("{}", "sk-ant-" + "api03-" + A + "-" + A),
+    ("{}", "sk-or-v1-" + HEX * 4),
+    ("{}", "xoxb-" + "123456789012-123456789012-" + A[:24]),
+    ("{}", "xoxp-" + "1234567890-" + A),
+    ("{}", "xapp-" + "1-A0123-456-" + A),
+    ("https://hooks.slack.com/services/{}", "T0000ABCD/B0000ABCD/" + A[:24]),
+    ("https://discord.com/api/webhooks/{}", "123456789012345678/" + A + A),
+    ("https://x.webhook.office.com/webhookb2/{}", HEX + "@" + HEX + "/IncomingWebhook/" + HEX),
+    ("{}", "AIza" + "SyD" + A + A[:5]),
+    ("{}", "ya29." + "a0AfH6SM" + A),
+    ("{}", "GOCSPX-" + A),
+    ("{}", "sk_live_" + A),
+    ("{}", "rk_test_" + A),
+    ("{}", "whsec_" + A),
+    ("{}", "SK" + HEX * 2),
+    ("TWILIO_AUTH_TOKEN={}", HEX * 2),
+    ("{}", "SG." + A[:22] + "." + A + A[:16]),
+    ("{}", "key-" + HEX * 2),
+    ("{}", HEX * 2 + "-us12"),
+    ("//registry.npmjs.org/:_authToken={}", "npm_" + A + A[:9]),
+    ("{}", "pypi-" + "AgEIcHlwaS5vcmc" + A + A),
+    ("{}", "rubygems_" + HEX * 3),
+    ("{}", "hf_" + A + A[:7]),
+    ("{}", "r8_" + A + A[:10]),
+    ("{}", "gsk_" + A + A),
+    ("{}", "dapi" + HEX * 2),
+    ("{}", "dop_v1_" + HEX * 4),
+    ("{}", "lin_api_" + A + A[:13]),
+    ("{}", "ntn_" + A + A[:19]),
+    ("{}", "figd_" + A),
+    ("{}", "shpat_" + HEX * 2),
+    ("{}", "ATATT3x" + A + A),
+    ("bot {}", "1234567890:AA" + "H" + A + A[:6]),
+    ("{}", "glsa_" + A + "_" + HEX[:8]),
+    ("{}", "NRAK-" + "Z7Q2M5N8P1R4T6V9Z7Q2M5N8P1R"),
+    ("{}", "hvs." + "CAESI" + A),
+    ("{}", A[:14] + ".atlasv1." + A + A + A[:10]),
+    ("{}", "dckr_pat_" + A),
+    ("{}", "tskey-" + "auth-" + A),
+    ("AccountName=x;AccountKey={};Suffix=y", B64 + A + "=="),
+    ("Endpoint=sb://x/;SharedAccessKeyName=n;SharedAccessKey={}", B64 + "="),
+    ("{}", "eyJhbGciOiJIUzI1NiJ9." + "eyJzdWIiOiIxMjM0NSJ9." + A),
+    ("{}", pem("RSA ")),
+    ("{}", pem("OPENSSH ")),
+    ("{}", pem("", "\\n")),
+    ('{{"type": "service_account", "private_key": "{}"}}', pem("", "\\n")),
+    ("postgres://app:{}@db.example.com:5432/app", "s3cr3t-Pa55"),
+    ("redis://:{}@localhost:6379", "hunter22"),
+    ("https://admin:{}@grafana.local/", "correcthorse"),
+    ("https://{}@sentry.io/42", HEX * 2),
+    ("Authorization: Bearer {}", A),
+    ('-H "authorization: Basic {}"', "dXNlcjpwYXNz"),
+    ("X-Api-Key: {}", A),
+    ("Set-Cookie: sessionid={}; Path=/; HttpOnly", A),
+    ("Cookie: theme=dark; session={}", A),
+    ("DB_PASSWORD={}", "correcthorse"),
+    ("password: {}", "hunter2!"),
+    ('"password": "{}"', "hunter2"),
+    ('{{\\"client_secret\\": \\"{}\\"}}', "tops3cret"),
+    ("api_key = '{}'", A),
+    ("the password is `{}`", "hunter2"),
+    ("curl -u admin:{} http://localhost", "hunter2"),
+    ("mysql -u root -p{} app", "hunter2"),
+    ("tool --token {} run", A),
+    ("<password>{}</password>", "hunter2"),
+    ("machine x.org login me password {}", "hunter2"),
+    ("https://s3.example.com/a?X-Amz-Signature={}&x=1", HEX * 4),
+    ("{}", "$2b$12$" + (A + A)[:53]),
+    ("{}", "argus_" + A + A[:10]),
+]  # fmt: skip
+
+BENIGN = [
+    "the password policy needs 12 chars",
+    "AKIAIOSFODNN7EXAMPLE",
+    "aws_secret_access_key = wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+    "export API_KEY=<your-key>",
+    "export API_KEY=your-api-key-here",
+    "token: ${TOKEN}",
+    "password: $DB_PASSWORD",
+    "password: ****",
+    "api_key=xxxxxxxxxxxxxxxx",
+    "max_tokens=4096 and prompt_tokens: 12345",
+    "token_count = 1024",
+    "password = get_password(user)",
+    "password = settings.DATABASE_PASSWORD",
+    "def login(user: str, password: str) -> Token:",
+    "token: Optional[str] = None",
+    "secret_name: my-k8s-secret-1",
+    "const { token } = await getAccessToken(request)",
+    "We hash passwords with argon2; password: sha256 is too fast.",
+    "Is the token expired? The token: it lives an hour.",
+    '"password": "The password must have 12 characters"',
+    "see https://docs.python.org/3/library/secrets.html for secrets",
+    "http://localhost:3000/path@v2 and git@github.com:me/repo.git",
+    "use `sk-learn-contrib-something-very-long` with task-force-for-the-thing",
+    "Bearer tokens are sent in the Authorization header",
+    "Authorization: Bearer <token>",
+    "Authorization: Bearer $TOKEN",
+    "commit 3f786850e387550fdab836ed7e6dc881de23001b and uuid 550e8400-e29b-41d4-a716-446655440000",
+    f"a key starts with {DASHES}BEGIN PRIVATE KEY{DASHES} and then words",
+    "Cookie: consent banner was removed",
+    "docker run -u 1000:1000 image && curl http://x",
+    "argus_database_url is unset; use argus_owner_database_url instead",
+    "password=password",
+    "the secret: never block the hook",
+    "key: value, token: comma, author: me",
+]
+
+
+@pytest.mark.parametrize(("around", "secret"), SHAPES, ids=[secret[:12] for _, secret in SHAPES])
+def test_it_removes_every_shape(around: str, secret: str) -> None:
+    text = "before " + around.format(secret) + " after"
+    redacted = redact(text)
+    assert secret not in redacted.text
+    for piece in secret.split():
+        assert len(piece) < 12 or piece not in redacted.text
+    assert redacted.text.startswith("before ") and redacted.text.endswith(" after")
+    assert sum(redacted.counts.values()) >= 1
+    for name in redacted.counts:
+        assert f"[redacted:{name}]" in redacted.text
+    assert redact(redacted.text).text == redacted.text
+
+
+def test_it_knows_sixty_shapes_at_least() -> None:
+    assert len(SHAPES) >= 60
+
+
+@pytest.mark.parametrize("around, secret", SHAPES[::5])
+def test_it_removes_shapes_inside_json(around: str, secret: str) -> None:
+    text = json.dumps({"cwd": "/srv", "text": around.format(secret)})
+    assert json.dumps(secret)[1:-1] not in redact(text).text
+
+
+@pytest.mark.parametrize("text", BENIGN)
+def test_it_leaves_prose_code_and_examples_alone(text: str) -> None:
+    assert redact(text).text == text
+    assert redact(text).counts == {}
+
+
+def test_it_counts_by_name() -> None:
+    token = "ghp_" + A + A[:9]
+    redacted = redact(f"{token} and {token}, not https://u:{HEX}@h/")
+    assert redacted.counts == {"github_token": 2, "url_password": 1}
+
+
+def test_it_keeps_what_follows_a_bearer_token() -> None:
+    redacted = redact(f"Authorization: Bearer {A} was answered with 401")
+    assert redacted.text.endswith(" was answered with 401")
+
+
+PIECES = st.sampled_from(
+    [around.format(secret) for around, secret in SHAPES]
+    + BENIGN
+    + [
+        "[redacted:jwt]",
+        '"',
+        "'",
+        "=",
+        ":",
+        " ",
+        "\n",
+        "@",
+        "://",
+        "password",
+        "token=",
+        "a1b2c3d4e5",
+    ]
+)
+
+
+@given(st.lists(PIECES, max_size=5).map("".join))
+def test_it_changes_nothing_the_second_time(text: str) -> None:
+    once = redact(text).text
+    assert redact(once).text == once
+
+
+@given(st.text())
+def test_it_takes_any_text(text: str) -> None:
+    once = redact(text).text
+    assert redact(once).text == once
+
+
+HOSTILE = [
+    "a", "-", "eyJ", "=", "eyJ.", "sk-", "://", "://a:", "token", "password:", "password=\"", "bearer ", "mysql ",
+    "cookie: a=", f"{DASHES}BEGIN PRIVATE KEY{DASHES}", "machine a login b ", "AKIA", "<password>", "curl -u ", "\n",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("unit", HOSTILE)
+def test_its_time_grows_with_the_text_and_not_faster(unit: str) -> None:
+    def seconds(chars: int) -> float:
+        text = unit * (chars // len(unit))
+        best = float("inf")
+        for _ in range(2):
+            start = time.perf_counter()
+            redact(text)
+            best = min(best, time.perf_counter() - start)
+        return best
+
+    # Eight times the text; quadratic would be 64 times the time. The floor absorbs timer noise.
+    assert seconds(200_000) <= 24 * max(seconds(25_000), 0.002)
