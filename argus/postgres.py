@@ -303,7 +303,7 @@ def _wait(cluster: Cluster) -> None:
         if time.monotonic() > deadline:
             raise ClusterError(
                 f"PostgreSQL (process {_postmaster(cluster)}) does not answer within "
-                f"{RECOVERY_SECONDS_MAX} s; its log is {cluster.log}, and `manage.py down` stops it."
+                f"{RECOVERY_SECONDS_MAX} s: read {cluster.log}; `manage.py down` stops it."
             )
         time.sleep(0.1)
 

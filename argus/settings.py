@@ -88,7 +88,8 @@ X_FRAME_OPTIONS = "DENY"
 INSTALLED_APPS = [
     # Why first: its `migrate` wins over Django's.
     "argus",
-    *_present("memory", "review", "recall", "exporter"),
+    "memory",
+    *_present("review", "recall", "exporter"),
     "django.contrib.admin",
     "django.contrib.auth",
     "django.contrib.contenttypes",
@@ -162,18 +163,15 @@ WHITENOISE_USE_FINDERS = True
 #: One raw item is at most 1 MiB, one batch 8 MiB; the door reads under its own cap.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 9 * 1024 * 1024
 
-REST_FRAMEWORK: dict[str, Any] = {
+REST_FRAMEWORK = {
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
-    "DEFAULT_AUTHENTICATION_CLASSES": (
-        ["memory.auth.KeyAuthentication"] if _present("memory.auth") else []
-    ),
+    "DEFAULT_AUTHENTICATION_CLASSES": ["memory.auth.KeyAuthentication"],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "EXCEPTION_HANDLER": "memory.doors.problem",
     "UNAUTHENTICATED_USER": None,
 }
-if _present("memory.api"):
-    REST_FRAMEWORK["EXCEPTION_HANDLER"] = "memory.api.problem"
 
 SPECTACULAR_SETTINGS = {
     "TITLE": "Argus",
@@ -203,6 +201,9 @@ Q_CLUSTER = {
     "max_rss": 900_000,
     "label": "Jobs",
 }
+
+#: Name -> (function, every so many minutes); `manage.py schedules` brings the queue in line.
+SCHEDULES = {"process": ("memory.tasks.run_process", ARGUS.process_every_minutes)}
 
 LOGGING = {
     "version": 1,

@@ -5,7 +5,7 @@ Knows nothing about what the web server and the worker do; it starts, watches an
 
 from __future__ import annotations
 
-import importlib.util
+import ctypes
 import secrets
 import signal
 import socket
@@ -22,18 +22,16 @@ from types import FrameType
 
 from django.conf import settings
 from django.contrib.auth import get_user_model
-from django.core.management import call_command, get_commands
+from django.core.management import call_command
 from django.db import connections, transaction
 
-from argus import postgres
+from argus import postgres, schedules
+from memory import access
 from memory.errors import ConfigurationError, InfraError
 from memory.models import AccessKey, Principal
 
 #: The first user's name.
 ADMIN = "admin"
-
-#: What the first key may do: all that hooks and a person's commands need.
-FIRST_SCOPES = ("capture", "recall", "operate", "resolve")
 
 #: Requests served at a time; one process, so that the embedder is loaded once.
 WEB_THREADS = 8
@@ -48,6 +46,9 @@ READY_SECONDS_MAX = 60
 RESTARTS_MAX = 5
 
 WATCH_SECONDS = 0.2
+
+#: Linux's number for "send me a signal when my parent dies".
+PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True)
@@ -70,9 +71,13 @@ class Child:
     restarts: int = 0
 
     def start(self) -> None:
-        # Why a session of its own: Ctrl-C reaches us alone, and we stop them in order.
         self.process = subprocess.Popen(
-            self.command, cwd=settings.BASE_DIR, stdin=subprocess.DEVNULL, start_new_session=True
+            self.command,
+            cwd=settings.BASE_DIR,
+            stdin=subprocess.DEVNULL,
+            # Why a session of its own: Ctrl-C reaches us alone, and we stop them in order.
+            start_new_session=True,
+            preexec_fn=_end_with_parent() if sys.platform == "linux" else None,
         )
 
     def ended(self) -> int | None:
@@ -96,8 +101,7 @@ def up(say: Callable[[str], None]) -> int:
         if settings.ARGUS.embedded:
             postgres.start(settings.ARGUS.home)
         call_command("migrate", verbosity=0)
-        if "schedules" in get_commands():
-            call_command("schedules", verbosity=0)
+        schedules.sync()
         welcome = first()
         # Why: our own connection would keep the server from being idle.
         connections.close_all()
@@ -125,21 +129,13 @@ def first() -> Welcome:
     if user is None:
         password = secrets.token_urlsafe(12)
         user = users.objects.create_superuser(ADMIN, password=password)
-    principal, _ = Principal.objects.get_or_create(name=settings.ARGUS.principal)
+    principal = access.principal()
     if principal.user_id is None and not Principal.objects.filter(user=user).exists():
         principal.user = user
         principal.save(update_fields=["user"])
     if not AccessKey.objects.filter(principal=principal, revoked_at=None).exists():
-        key = _create_key(principal)
+        key, _ = access.create_key(owner=principal.name, scopes=access.SCOPES, name="up")
     return Welcome(settings.ARGUS.url, user.get_username(), password, key)
-
-
-def _create_key(principal: Principal) -> str | None:
-    if importlib.util.find_spec("memory.access") is None:
-        return None
-    access = importlib.import_module("memory.access")
-    _, key = access.create_key(principal=principal, scopes=FIRST_SCOPES, name="up")
-    return str(key)
 
 
 def _free_address() -> tuple[str, int]:
@@ -230,6 +226,12 @@ def _watch(children: list[Child], stop: Stop, say: Callable[[str], None]) -> int
             child.start()
         time.sleep(WATCH_SECONDS)
     return 0
+
+
+def _end_with_parent() -> Callable[[], None]:
+    """Called in the child: Linux ends it when we die, also by kill -9, which we cannot catch."""
+    library = ctypes.CDLL(None)
+    return lambda: library.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def _end(children: list[Child]) -> None:

@@ -16,6 +16,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 from django.db import transaction
 from django.utils import timezone
 
+from memory import claims
 from memory.models import StageRun
 
 Clock = Callable[[], datetime]
@@ -58,6 +59,7 @@ def stage(verb: Callable[Concatenate[StageRun, P], R]) -> Callable[P, R]:
         try:
             report = verb(run, *args, **kwargs)
         except BaseException as error:  # KeyboardInterrupt and SystemExit close the row, too.
+            claims.let_go(run)
             close_run(run, status="failed", error=f"{type(error).__name__}: {error}")
             raise
         close_run(run, status="done", report=asdict(report))
@@ -94,6 +96,7 @@ def close_lost(name: str) -> int:
     closed = 0
     for run in StageRun.objects.filter(stage=name, status="running"):
         if run.heartbeat_at < silent_since or not is_alive(run.worker):
+            claims.let_go(run)
             close_run(run, status="lost", error="the worker ended without closing its run")
             closed += 1
     return closed

@@ -66,7 +66,7 @@ def claim(run: StageRun, units: Sequence[str], *, now: datetime, limit: int) -> 
     """
     if not units:
         return []
-    worker = f"{run.worker}/{run.pk}"
+    worker = hand(run)
     values = {
         "stage": run.stage,
         "units": list(units),
@@ -90,6 +90,18 @@ def claim(run: StageRun, units: Sequence[str], *, now: datetime, limit: int) -> 
     for one in tired:
         park(run, one, reason=f"{UNANSWERED_CLAIMS_MAX} claims ended without an answer", now=now)
     return [held[unit] for unit in units if unit in held and held[unit] not in tired]
+
+
+def hand(run: StageRun) -> str:
+    """The name under which a run holds its claims."""
+    return f"{run.worker}/{run.pk}"
+
+
+def let_go(run: StageRun) -> int:
+    """Free whatever a run that ended still holds; the attempts stay counted."""
+    return Claim.objects.filter(stage=run.stage, worker=hand(run)).update(
+        worker="", lease_until=None
+    )
 
 
 def parked(stage: str) -> set[str]:

@@ -1,4 +1,4 @@
-"""A deterministic embedder for tests: words are hashed to places of the vector. Knows no meaning."""
+"""A deterministic embedder for tests: words are hashed to places of the vector. No meaning."""
 
 from __future__ import annotations
 

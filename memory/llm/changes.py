@@ -1,6 +1,8 @@
-"""Statements that tell of a change themselves: from X to Y, X replaced by Y, Y instead of X, dropped X, use Y.
+"""Statements that tell of a change themselves: from X to Y, X replaced by Y, Y instead of X,
+dropped X, use Y.
 
-Pure. The older statement must say X, in the place of a value, about the same thing and nothing else.
+Pure. The older statement must say X, in the place of a value, about the same thing and nothing
+else.
 """
 
 from __future__ import annotations
@@ -8,20 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from memory.llm.frames import Frame, Token
+from memory.llm.frames import Frame
+from memory.llm.lexemes import Token
 from memory.llm.values import governed, value_kind
-from memory.llm.vocabulary import (
-    CHANGE_FILLERS,
-    CHANGE_VERBS,
-    DROP_VERBS,
-    ENVIRONMENTS,
-    KIND_OF,
-    LIMITS,
-    PREPOSITIONS,
-    REPLACE_VERBS,
-    UNITS,
-    VERBS,
-)
+from memory.llm.verbs import CHANGE_FILLERS, CHANGE_VERBS, DROP_VERBS, REPLACE_VERBS, VERBS
+from memory.llm.vocabulary import ENVIRONMENTS, KIND_OF, LIMITS, PREPOSITIONS, UNITS
 
 #: Words of a value that a change names.
 # Why: names are short; more words are a clause.
@@ -37,7 +30,7 @@ _BARE_VERBS = frozenset(["use", "be", "live", "have", "need", "的"])
 
 @dataclass(frozen=True)
 class Change:
-    """What a statement says was there before and is there now; `topic` is everything else it says."""
+    """What a statement says was there before and is there now; `topic` is all else it says."""
 
     before: Tokens
     after: Tokens
@@ -45,21 +38,25 @@ class Change:
 
 
 def told_change(new: Frame, old: Frame) -> str | None:
-    """Return why the new statement tells that the old one is over; None if it does not tell so itself."""
+    """Return why the new statement itself tells that the old one is over, else None."""
     if any(token.key in LIMITS for token in old.tokens):
         return None
     for change in _changes(new.tokens):
-        if not change.after or any(token.key in ENVIRONMENTS for token in change.before + change.after):
+        if not change.after or any(
+            token.key in ENVIRONMENTS for token in change.before + change.after
+        ):
             continue
         place = _place(change, old)
         if place is None:
             continue
         start, end, kind = place
         value, head, tail = old.tokens[start:end], old.tokens[:start], old.tokens[end:]
-        if not _same_topic(change.topic, head + tail, value):
+        said = head + (tail[1:] if tail and tail[0].key in UNITS else tail)
+        if not _same_topic(change.topic, said, value):
             continue
         if governed(head, value, tail, kind, old):
-            return f"the new statement tells the change itself: '{_said(value)}' became '{_said(change.after)}'"
+            told = f"'{_said(value)}' became '{_said(change.after)}'"
+            return f"the new statement tells the change itself: {told}"
     return None
 
 
@@ -92,7 +89,9 @@ def _moved(tokens: Tokens, verb: int) -> Iterator[Change]:
         after, rest = _value(tokens, goal + 1)
         yield Change(before, after, tokens[:source] + rest)
         return
-    goal = next((index for index in goals if index > verb), verb if keys[verb] in {"改", "换"} else None)
+    goal = next(
+        (index for index in goals if index > verb), verb if keys[verb] in {"改", "换"} else None
+    )
     if goal is not None:
         after, rest = _value(tokens, goal + 1)
         yield Change((), after, tokens[:goal] + rest)
@@ -125,7 +124,11 @@ def _dropped(tokens: Tokens, start: int) -> Iterator[Change]:
     lead = tokens[: start - 1]
     if lead and lead[0].key == "use" and tokens[start - 1].key in {"not", "use"}:
         after, more = _value(tokens, 1)
-        yield Change(before, after, rest + tuple(token for token in more if token not in before and token.key != "not"))
+        yield Change(
+            before,
+            after,
+            rest + tuple(token for token in more if token not in before and token.key != "not"),
+        )
 
 
 def _preferred(tokens: Tokens, word: int) -> Iterator[Change]:
@@ -141,10 +144,15 @@ def _preferred(tokens: Tokens, word: int) -> Iterator[Change]:
 
 def _value(tokens: Tokens, start: int) -> tuple[Tokens, Tokens]:
     """Return the value that starts here, and the rest."""
+    start += start < len(tokens) and tokens[start].key == "be"  # the Chinese "change to" ends in it
     end = start
     while end < len(tokens) and end - start < VALUE_WORDS_MAX:
         token = tokens[end]
-        if end > start and (token.apart or token.key in PREPOSITIONS or token.key in {"and", "use", "but", "instead"}):
+        if end > start and (
+            token.apart
+            or token.key in PREPOSITIONS
+            or token.key in {"and", "use", "but", "instead"}
+        ):
             break
         if end > start and token.kind != "number" and token.key not in UNITS and not token.proper:
             break
@@ -157,14 +165,24 @@ def _place(change: Change, old: Frame) -> tuple[int, int, str] | None:
     keys = list(old.keys)
     if change.before:
         wanted = [token.key for token in change.before]
-        starts = [start for start in range(len(keys)) if keys[start : start + len(wanted)] == wanted]
+        starts = [
+            start for start in range(len(keys)) if keys[start : start + len(wanted)] == wanted
+        ]
         if len(starts) != 1 or wanted == [token.key for token in change.after]:
             return None
-        return starts[0], starts[0] + len(wanted), "number" if change.before[-1].kind == "number" else "told"
+        return (
+            starts[0],
+            starts[0] + len(wanted),
+            "number" if change.before[-1].kind == "number" else "told",
+        )
     found: list[tuple[int, int, str]] = []
     for start in range(len(keys)):
         for width in (2, 1):
-            kind = value_kind(old.tokens[start : start + width], change.after) if start + width <= len(keys) else None
+            kind = (
+                value_kind(old.tokens[start : start + width], change.after)
+                if start + width <= len(keys)
+                else None
+            )
             if kind and keys[start : start + width] != [token.key for token in change.after]:
                 found.append((start, start + width, kind))
                 break
@@ -173,7 +191,11 @@ def _place(change: Change, old: Frame) -> tuple[int, int, str] | None:
 
 
 def _without_verbs(tokens: Tokens) -> Tokens:
-    return tuple(token for token in tokens if token.key not in CHANGE_VERBS and token.key not in CHANGE_FILLERS)
+    return tuple(
+        token
+        for token in tokens
+        if token.key not in CHANGE_VERBS and token.key not in CHANGE_FILLERS
+    )
 
 
 def _same_topic(told: Tokens, said: Tokens, value: Tokens) -> bool:
@@ -189,10 +211,10 @@ def _topic(tokens: Tokens, kind_words: set[str]) -> list[str]:
     return sorted(
         token.key
         for token in tokens
-        if token.key not in CHANGE_VERBS | DROP_VERBS | CHANGE_FILLERS | REPLACE_VERBS | _DATES | kind_words
+        if token.key
+        not in CHANGE_VERBS | DROP_VERBS | CHANGE_FILLERS | REPLACE_VERBS | _DATES | kind_words
         and token.key not in PREPOSITIONS
         and token.key not in _BARE_VERBS
-        and token.key not in UNITS
     )
 
 

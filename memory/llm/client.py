@@ -32,8 +32,8 @@ ERROR_CHARS_MAX = 300
 _UNFIT = re.compile(r"response_format|json_schema|json_object|json schema|grammar|structured", re.I)
 _NAN = re.compile(r"unsupported value|\bnan\b|\binf(?:inity)?\b", re.IGNORECASE)
 
-#: Statuses that say "not now" or "not so configured"; anything else under 500 is about the input.
-_AWAY = frozenset({401, 402, 403, 404, 405, 407, 408, 409, 425, 429})
+#: Statuses that are about the input; every other one says "not now" or "not so configured".
+_ABOUT_INPUT = frozenset({400, 413, 422})
 
 
 class Truncated(ContentError):
@@ -201,11 +201,10 @@ def _translate_status(error: openai.APIStatusError, endpoint: Endpoint) -> NoRet
     message = f"{endpoint.provider} answered {status}: {_short(body)}"
     wait = retry_after(error.response.headers.get("retry-after"), datetime.now(UTC))
     # Why: an embedding server that computed NaN says 500, and will say it again for this text.
-    about_input = endpoint.kind != "chat" and _NAN.search(body)
-    if status >= 500 and not about_input:
-        raise Away(message, "http_5xx", wait) from None
-    if status in _AWAY:
-        raise Away(message, f"http_{status}", wait) from None
+    nan = status >= 500 and endpoint.kind != "chat" and _NAN.search(body)
+    if status not in _ABOUT_INPUT and not nan:
+        outcome = "http_5xx" if status >= 500 else f"http_{status}"
+        raise Away(message, outcome, wait) from None
     if status in (400, 422) and adapt(Dialect(), body) is not None:
         raise Unsupported(message, body) from None
     raise ContentError(message, body) from None

@@ -1,17 +1,18 @@
 """What can be proved about a new and an older statement from their words alone.
 
-Each proof takes two readings and answers one sentence that names it, or None. Nothing here guesses: a pair that no
-proof fits is two statements. Pure.
+Each proof takes two readings and answers one sentence that names it, or None. Nothing here
+guesses: a pair that no proof fits is two statements. Pure.
 """
 
 from __future__ import annotations
 
 from memory.llm.changes import told_change
-from memory.llm.frames import Frame, Reading, Token, claims, clause_inside, verb_of
+from memory.llm.frames import Frame, Reading, claims, clause_inside, verb_of
+from memory.llm.lexemes import Token
 from memory.llm.values import governed, opposite_verbs, value_kind
+from memory.llm.verbs import CHANGE_VERBS, PLAIN_VERBS, VERBS
 from memory.llm.vocabulary import (
     ADDITIVE,
-    CHANGE_VERBS,
     CLAUSES,
     CONNECTORS,
     ENVIRONMENTS,
@@ -19,11 +20,10 @@ from memory.llm.vocabulary import (
     KIND_OF,
     LIMITS,
     NARROWING,
-    PLAIN_VERBS,
     PREPOSITIONS,
     REASONS,
     REVERSALS,
-    VERBS,
+    row,
 )
 
 #: Words of a statement below which containing it proves nothing.
@@ -38,8 +38,10 @@ INSERTED_WORDS_MAX = 2
 # Why: shorter ones are headlines ("Interactive mode"), and a headline is in many statements.
 FRAGMENT_WORDS_MIN = 4
 
-_PARTIAL = frozenset("all every always only just yet sure necessarily because alle immer nur enough 都 only".split())
-_STRENGTH = frozenset("always ever".split())
+_PARTIAL = row(
+    "all every always only just yet sure necessarily because alle immer nur enough 都 only"
+)
+_STRENGTH = row("always ever")
 
 
 def duplicate(new: Reading, old: Reading) -> str | None:
@@ -48,7 +50,9 @@ def duplicate(new: Reading, old: Reading) -> str | None:
         return "both say the same words once case, punctuation and filler words are set aside"
     if new.question or old.question:
         return None
-    if _moved_front(new.whole.tokens, old.whole.tokens) or _moved_front(old.whole.tokens, new.whole.tokens):
+    if _moved_front(new.whole.tokens, old.whole.tokens) or _moved_front(
+        old.whole.tokens, new.whole.tokens
+    ):
         return "both say the same words, with one phrase moved to the front"
     if len(new.parts) == 1 and len(old.parts) > 1 and _follows_from_sentence(new, old):
         return "the new statement is one sentence of the old one"
@@ -66,7 +70,8 @@ def refine(new: Reading, old: Reading) -> str | None:
     if len(old.parts) == 1 and len(new.parts) > 1 and _whole(old.whole):
         rests = [part for part in new.parts if claims(part) != claims(old.whole)]
         if len(rests) == len(new.parts) - 1 and all(_harmless(rest.tokens) for rest in rests):
-            return f"the new statement repeats the old one and adds '{_said([rest.tokens for rest in rests])}'"
+            added = _said([rest.tokens for rest in rests])
+            return f"the new statement repeats the old one and adds '{added}'"
         return None
     if len(old.parts) != len(new.parts):
         return None
@@ -77,11 +82,16 @@ def refine(new: Reading, old: Reading) -> str | None:
 
 
 def supersede(new: Reading, old: Reading) -> str | None:
-    """Return why the new statement puts another value, or the opposite, in the place of what the old one says."""
+    """Return why the new statement puts another value, or the opposite, where the old one stood."""
     if new.question or old.question or not new.parts or len(old.parts) != 1:
         return None
     for index, part in enumerate(new.parts):
-        rest = [token for other, frame in enumerate(new.parts) if other != index for token in frame.tokens]
+        rest = [
+            token
+            for other, frame in enumerate(new.parts)
+            if other != index
+            for token in frame.tokens
+        ]
         if rest and not _harmless(tuple(rest)):
             continue
         if proof := _replaced(part, old.whole):
@@ -106,11 +116,18 @@ def _other_value(old: Frame, new: Frame) -> str | None:
     if opposite_verbs(left, right, head):
         return f"same statement with the opposite verb: '{_said([left])}' became '{_said([right])}'"
     for shared in range(3):
-        # Why: a name shared by both values ("Python 3.11", "Python 3.12") or a unit may belong to the value.
+        # Why: a name shared by both values ("Python 3.11", "Python 3.12") or a unit may belong to
+        # the value.
         grown_left, grown_right, rest = left + tail[:shared], right + tail[:shared], tail[shared:]
         kind = value_kind(grown_left, grown_right) if len(tail) >= shared else None
-        if kind and governed(head, grown_right, rest, kind, new) and governed(head, grown_left, rest, kind, old):
-            return f"same statement with another {kind}: '{_said([left])}' became '{_said([right])}'"
+        if (
+            kind
+            and governed(head, grown_right, rest, kind, new)
+            and governed(head, grown_left, rest, kind, old)
+        ):
+            return (
+                f"same statement with another {kind}: '{_said([left])}' became '{_said([right])}'"
+            )
     return None
 
 
@@ -121,7 +138,11 @@ def _other_polarity(old: Frame, new: Frame) -> str | None:
     denied, plain = (old, new) if denied_old else (new, old)
     place = denied.keys.index("not")
     rest = denied.tokens[:place] + denied.tokens[place + 1 :]
-    if old.indefinite or _strengthless(rest) != _strengthless(plain.tokens) or not _denies_all(denied.tokens, place):
+    if (
+        old.indefinite
+        or _strengthless(rest) != _strengthless(plain.tokens)
+        or not _denies_all(denied.tokens, place)
+    ):
         return None
     return f"same statement, {'no longer denied' if denied_old else 'now denied'}"
 
@@ -144,13 +165,15 @@ def _denies_all(tokens: tuple[Token, ...], place: int) -> bool:
         return False
     if any(token.key == "的" for token in after):
         return False
-    if any(token.key in PREPOSITIONS for token in before) and not (before and before[-1].key in _HELPING):
+    if any(token.key in PREPOSITIONS for token in before) and not (
+        before and before[-1].key in _HELPING
+    ):
         return before[-1:] != () and verb_of(before[-1], ()) in VERBS
     return not before or not after or len(before) <= 4
 
 
-_MODAL = frozenset(["will", "would", "should"])
-_HELPING = frozenset("be should must may can could shall has have need".split())
+_MODAL = frozenset(["will", "would", "should", "may"])
+_HELPING = row("be should must may can could shall has have need")
 
 
 def _difference(
@@ -163,11 +186,18 @@ def _difference(
     end = 0
     while end < min(len(old), len(new)) - start and old[-1 - end].key == new[-1 - end].key:
         end += 1
-    return new[:start], old[start : len(old) - end], new[start : len(new) - end], new[len(new) - end :]
+    return (
+        new[:start],
+        old[start : len(old) - end],
+        new[start : len(new) - end],
+        new[len(new) - end :],
+    )
 
 
 def _moved_front(front: tuple[Token, ...], back: tuple[Token, ...]) -> bool:
-    """Return whether `front` begins with the phrase of time, place or condition that ends `back`."""
+    """Return whether `front` begins with the phrase of time, place or condition that ends
+    `back`.
+    """
     if len(front) != len(back) or not front or front[0].key not in PREPOSITIONS | CLAUSES:
         return False
     keys, other = [token.key for token in front], [token.key for token in back]
@@ -179,7 +209,9 @@ def _moved_front(front: tuple[Token, ...], back: tuple[Token, ...]) -> bool:
 
 
 def _additions(short: Frame, long: Frame) -> list[tuple[Token, ...]] | None:
-    """Return what the longer statement adds to the shorter one; None if it is not the same statement with more."""
+    """Return what the longer statement adds to the shorter one; None if it is not the same
+    statement with more.
+    """
     if len(short.tokens) < CONTAINED_WORDS_MIN or len(long.tokens) <= len(short.tokens):
         return None
     pieces: list[tuple[Token, ...]] = []
@@ -204,7 +236,9 @@ def _additions(short: Frame, long: Frame) -> list[tuple[Token, ...]] | None:
         if not (rest[0].apart or rest[0].key in CONNECTORS or rest[0].kind == "number"):
             return None
         pieces.append(rest)
-    denied = any(token.key in {"not", "only", "all", "every", "each", "any"} for token in short.tokens)
+    denied = any(
+        token.key in {"not", "only", "all", "every", "each", "any"} for token in short.tokens
+    )
     if denied and not all(piece[0].key in REASONS or piece[0].apart for piece in pieces):
         return None
     return pieces if pieces and all(_harmless(piece) for piece in pieces) else None
@@ -226,11 +260,17 @@ def _insertion_fits(inserted: tuple[Token, ...], last: bool) -> bool:
         return True
     if inserted[0].key in CONNECTORS:
         return False
-    return last and len(inserted) <= INSERTED_WORDS_MAX and all(token.kind == "word" for token in inserted)
+    return (
+        last
+        and len(inserted) <= INSERTED_WORDS_MAX
+        and all(token.kind == "word" for token in inserted)
+    )
 
 
 def _harmless(tokens: tuple[Token, ...]) -> bool:
-    """Return whether an addition takes nothing back: no denial, condition, other place or second value."""
+    """Return whether an addition takes nothing back: no denial, condition, other place or second
+    value.
+    """
     if tokens[0].apart and tokens[0].key in EXCEPTIONS:
         return not any(token.key in REVERSALS or token.key in CHANGE_VERBS for token in tokens)
     if tokens[0].apart and tokens[0].key == "not" and len(tokens) > 1 and tokens[1].key in KIND_OF:
@@ -252,6 +292,8 @@ def _narrows(piece: tuple[Token, ...]) -> bool:
     """Return whether the shorter claim is wider than the longer one."""
     if piece[0].apart and piece[0].key in {"and", "und"}:
         return False
+    if piece[0].key in {"and", "und"}:
+        return True
     for token in piece:
         if token.key in REASONS:
             return False
@@ -262,7 +304,11 @@ def _narrows(piece: tuple[Token, ...]) -> bool:
 
 def _follows_from_sentence(new: Reading, old: Reading) -> bool:
     rests = [part for part in old.parts if claims(part) != claims(new.whole)]
-    return _whole(new.whole) and len(rests) == len(old.parts) - 1 and all(_harmless(rest.tokens) for rest in rests)
+    return (
+        _whole(new.whole)
+        and len(rests) == len(old.parts) - 1
+        and all(_harmless(rest.tokens) for rest in rests)
+    )
 
 
 def _said(pieces: list[tuple[Token, ...]]) -> str:

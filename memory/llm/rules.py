@@ -28,7 +28,11 @@ SHORT_WORDS_MAX = 5
 
 _Proof = Callable[[Reading, Reading], str | None]
 #: The strongest proof first.
-_PROOFS: tuple[tuple[Verdict, _Proof], ...] = (("duplicate", duplicate), ("supersede", supersede), ("refine", refine))
+_PROOFS: tuple[tuple[Verdict, _Proof], ...] = (
+    ("duplicate", duplicate),
+    ("supersede", supersede),
+    ("refine", refine),
+)
 
 
 class Rules:
@@ -41,12 +45,15 @@ class Rules:
     def judge(
         self, new: Statement, older: Sequence[Statement], *, origin: Origin
     ) -> tuple[Judgement, Usage]:
-        """Return what the new statement is to the first `candidates_max` older ones, and an empty bill.
+        """Return what the new statement is to the first `candidates_max` older ones, and an empty
+        bill.
 
-        The strongest proof wins (duplicate, supersede, refine), then the most similar statement, then the first.
-        Without a proof the answer is distinct and has no target.
+        The strongest proof wins (duplicate, supersede, refine), then the most similar statement,
+        then the first. Without a proof the answer is distinct and has no target.
         """
-        usage = Usage(model_asked=self.name, model_real=self.name, prompt_version=self.prompt_version)
+        usage = Usage(
+            model_asked=self.name, model_real=self.name, prompt_version=self.prompt_version
+        )
         best: tuple[int, float, Judgement] | None = None
         for old in older[: self.candidates_max]:
             found = _prove(new, old)
@@ -61,10 +68,16 @@ class Rules:
 
 
 def _prove(new: Statement, old: Statement) -> tuple[int, float, Verdict, str] | None:
-    """Return the strongest proof about one pair: its rank, how similar the two are, verdict and reason."""
+    """Return the strongest proof about one pair: its rank, how similar the two are, verdict and
+    reason.
+    """
     if max(len(new.content), len(old.content)) > STATEMENT_CHARS_MAX:
         same = normalise(new.content) == normalise(old.content)
-        return (0, 1.0, "duplicate", "both texts are equal once case and spaces are set aside") if same else None
+        return (
+            (0, 1.0, "duplicate", "both texts are equal once case and spaces are set aside")
+            if same
+            else None
+        )
     left, right = read(new.content), read(old.content)
     if not left.whole.tokens or not right.whole.tokens or not _comparable(new, left, old, right):
         return None
@@ -74,17 +87,31 @@ def _prove(new: Statement, old: Statement) -> tuple[int, float, Verdict, str] | 
     for rank, (verdict, proof) in enumerate(_PROOFS):
         if verdict != "duplicate" and (left.leans or right.leans or _apart(new, left, old, right)):
             return None
-        if verdict == "supersede" and new.valid_from and old.valid_from and new.valid_from < old.valid_from:
+        if (
+            verdict == "supersede"
+            and new.valid_from
+            and old.valid_from
+            and new.valid_from < old.valid_from
+        ):
             continue
         if why := proof(left, right):
-            similarity = SequenceMatcher(None, left.whole.keys, right.whole.keys, autojunk=False).ratio()
+            similarity = SequenceMatcher(
+                None, left.whole.keys, right.whole.keys, autojunk=False
+            ).ratio()
             return rank, similarity, verdict, why
     return None
 
 
 def _comparable(new: Statement, left: Reading, old: Statement, right: Reading) -> bool:
-    """Return whether the two can be about one thing: same speaker where it says I, same context where it leans."""
-    if (left.first_person or right.first_person) and new.said_by and old.said_by and new.said_by != old.said_by:
+    """Return whether the two can be about one thing: same speaker where it says I, same context
+    where it leans.
+    """
+    if (
+        (left.first_person or right.first_person)
+        and new.said_by
+        and old.said_by
+        and new.said_by != old.said_by
+    ):
         return False
     if left.leans or right.leans:
         return normalise(new.context) == normalise(old.context)
@@ -95,8 +122,12 @@ def _apart(new: Statement, left: Reading, old: Statement, right: Reading) -> boo
     """Return whether two short statements stand in contexts that name different things."""
     if min(len(left.whole.tokens), len(right.whole.tokens)) > SHORT_WORDS_MAX:
         return False
-    here, there = read(new.context).whole.names(), read(old.context).whole.names()
+    here, there = _names(new.context), _names(old.context)
     return bool(here) and bool(there) and here.isdisjoint(there)
+
+
+def _names(context: str) -> frozenset[str]:
+    return read(context[:STATEMENT_CHARS_MAX]).whole.names()
 
 
 def _sentence(why: str) -> str:

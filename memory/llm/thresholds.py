@@ -36,8 +36,7 @@ class Row:
 
 #: The rows, by the start of the embedder's name.
 # Why these numbers: see `how`; each came from the data named there, not from the embedder's paper.
-# Calibrate: `python -m tests.bench.topic_shift` for topic_shift; for the floors, percentiles of
-# cosine of labelled pairs against pairs of different subjects.
+# Calibrate: `python -m tests.bench.topic_shift` and `python -m tests.bench.cosine_floors`.
 ROWS: dict[str, Row] = {
     "minilm-l6-v2-int8-pad768": Row(
         dedup_floor=0.60,

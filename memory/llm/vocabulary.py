@@ -1,19 +1,25 @@
-"""Word tables of the rule judge: what denies, limits, governs a value, and which values exclude one another.
+"""Word tables of the rule judge: spelling, what limits a claim, which values exclude one another.
 
-English, German and Chinese. Tables only, no logic; knows nothing about notes or storage. A word that is missing
-here costs recall (the judge says distinct), never precision.
+English, German and Chinese. Tables only, no logic; knows nothing about notes or storage. A word
+that is missing here costs recall (the judge says distinct), never precision.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Mapping
+from collections.abc import Mapping
+
+
+def row(text: str) -> frozenset[str]:
+    """Return the words of a table row as a set."""
+    return frozenset(text.split())
+
 
 #: Words that change nothing about what is claimed.
-LIGHT = frozenset(
+LIGHT = row(
     "the a an please just so then our do does we let's now currently already simply there it's this"
-    " ensure der die das dem den des ein eine einen einem einer bitte ja doch wir unser unsere unserem unserer jetzt"
-    " derzeit nun hier 了 吧 呢 啊 请 我们 现在 目前 已经 都".split()
+    " ensure der die das dem den des ein eine einen einem einer bitte ja doch wir unser unsere"
+    " unserem unserer jetzt"
+    " derzeit nun hier 了 吧 呢 啊 请 我们 现在 目前 已经 都"
 )
 
 #: One spelling per word, before anything is compared.
@@ -21,7 +27,8 @@ SAME = {
     form: word
     for word, forms in {
         "be": "is are am 's : = == ist sind wird werden 是 为 等于 设为 设置为 设成",
-        "not": "never don't doesn't 不 不要 别 没 没有 从不 不再 不会 禁止 不能 不得 nicht nie niemals kein keine keinen keinem"
+        "not": "never don't doesn't 不 不要 别 没 没有 从不 不再 不会 禁止 不能 不得"
+        " nicht nie niemals kein keine keinen keinem"
         " keiner cannot",
         "always": "immer stets 总是 始终 一直",
         "postgres": "postgresql pg",
@@ -53,14 +60,15 @@ SAME = {
         "with": "mit",
         "for": "für",
         "by": "bei 由",
-    "as": "als 作为",
+        "as": "als 作为",
         "instead": "statt anstatt anstelle 而不是",
         "two": "zwei",
     }.items()
     for form in forms.split()
 }
 
-#: Phrases that stand for one or more words; the first that fits wins. Read before words are looked up.
+#: Phrases that stand for one or more words; the first that fits wins. Read before words are looked
+#: up.
 PHRASES = (
     ("decided to", ""),
     ("decided to go with", "use"),
@@ -147,20 +155,27 @@ KINDS: Mapping[str, str] = {
     "format": "json yaml toml xml ini",
     "language": "python javascript typescript rust go java kotlin ruby php elixir scala swift",
     "colour": "red green blue yellow orange purple black white grey gray",
-    "weekday": "monday tuesday wednesday thursday friday saturday sunday mondays tuesdays wednesdays thursdays"
-    " fridays saturdays sundays montag dienstag mittwoch donnerstag freitag samstag sonntag montags dienstags"
-    " mittwochs donnerstags freitags samstags sonntags 周一 周二 周三 周四 周五 周六 周日 星期一 星期二 星期三 星期四"
+    "weekday": "monday tuesday wednesday thursday friday saturday sunday mondays tuesdays"
+    " wednesdays thursdays"
+    " fridays saturdays sundays montag dienstag mittwoch donnerstag freitag samstag sonntag"
+    " montags dienstags"
+    " mittwochs donnerstags freitags samstags sonntags 周一 周二 周三 周四 周五 周六 周日 星期一"
+    " 星期二 星期三 星期四"
     " 星期五 星期六 星期日",
-    "month": "january february march april june july august september october november december januar februar märz"
+    "month": "january february march april june july august september october november december"
+    " januar februar märz"
     " juni juli oktober dezember",
-    "rhythm": "hourly daily weekly monthly quarterly yearly nightly täglich wöchentlich monatlich 每天 每周 每月",
-    "spoken language": "english german french spanish chinese japanese deutsch englisch französisch 英文 中文 英语",
+    "rhythm": "hourly daily weekly monthly quarterly yearly nightly täglich wöchentlich monatlich"
+    " 每天 每周 每月",
+    "spoken language": "english german french spanish chinese japanese deutsch englisch französisch"
+    " 英文 中文 英语",
     "theme": "dark light",
     "drink": "coffee tea",
     "branch": "master main trunk",
 }
 KIND_OF = {value: kind for kind, values in KINDS.items() for value in values.split()}
-#: Kinds whose values live side by side in one project: they exclude one another only where one is named as the one.
+#: Kinds whose values live side by side in one project: they exclude one another only where one is
+#: named as the one.
 SIDE_BY_SIDE = frozenset(["language", "format", "protocol", "colour", "month", "drink"])
 
 #: Units; a number and its unit are one value.
@@ -175,235 +190,125 @@ UNITS = {
 }
 
 #: Places: two statements about two of these are two statements.
-ENVIRONMENTS = frozenset(
-    "production staging development local test testing qa preview canary sandbox 测试 本地 lokal".split()
+ENVIRONMENTS = row(
+    "production staging development local test testing qa preview canary sandbox 测试 本地 lokal"
 )
 
 #: Opposites that are verbs; they swap the verb of the sentence.
 VERB_OPPOSITES = frozenset(
     frozenset(pair.split("/"))
-    for pair in (
-        "enable/disable like/dislike like/hate love/hate prefer/avoid use/avoid allow/forbid allow/deny allow/block"
-        " include/exclude accept/reject require/forbid show/hide keep/remove keep/drop love/dislike 启用/禁用 喜欢/讨厌"
-        " 打开/关闭 允许/禁止 aktivieren/deaktivieren erlauben/verbieten"
-    ).split()
+    for pair in [
+        "enable/disable",
+        "like/dislike",
+        "like/hate",
+        "love/hate",
+        "prefer/avoid",
+        "use/avoid",
+        "allow/forbid",
+        "allow/deny",
+        "allow/block",
+        "include/exclude",
+        "accept/reject",
+        "require/forbid",
+        "show/hide",
+        "keep/remove",
+        "keep/drop",
+        "love/dislike",
+        "启用/禁用",
+        "喜欢/讨厌",
+        "打开/关闭",
+        "允许/禁止",
+        "aktivieren/deaktivieren",
+        "erlauben/verbieten",
+    ]
 )
 #: Opposites that are said of a subject; they end the sentence or a clause.
 STATE_OPPOSITES = frozenset(
     frozenset(pair.split("/"))
-    for pair in (
-        "enabled/disabled on/off open/closed public/private manual/automatic sync/async synchronous/asynchronous"
-        " true/false required/optional mandatory/optional allowed/forbidden allowed/blocked supported/unsupported"
-        " mutable/immutable safe/unsafe blocking/non-blocking online/offline active/inactive up/down"
-        " aktiviert/deaktiviert erlaubt/verboten an/aus manuell/automatisch 启用/禁用 公开/私有 手动/自动"
-        " 打开/关闭 开启/关闭"
-    ).split()
+    for pair in [
+        "enabled/disabled",
+        "on/off",
+        "open/closed",
+        "public/private",
+        "manual/automatic",
+        "sync/async",
+        "synchronous/asynchronous",
+        "true/false",
+        "required/optional",
+        "mandatory/optional",
+        "allowed/forbidden",
+        "allowed/blocked",
+        "supported/unsupported",
+        "mutable/immutable",
+        "safe/unsafe",
+        "blocking/non-blocking",
+        "online/offline",
+        "active/inactive",
+        "up/down",
+        "aktiviert/deaktiviert",
+        "erlaubt/verboten",
+        "an/aus",
+        "manuell/automatisch",
+        "启用/禁用",
+        "公开/私有",
+        "手动/自动",
+        "打开/关闭",
+        "开启/关闭",
+    ]
 )
 
 #: Words that limit a claim: with one of these more or less, it is another claim.
-LIMITS = frozenset(
-    "not if unless when whenever while only except but however or until without might maybe may could perhaps"
-    " probably was were used than instead formerly previously some most few wenn falls außer nur aber oder bis ohne"
-    " vielleicht könnte war waren manchmal sometimes rarely often usually all every each any none no both neither"
-    " hardly almost unlike 如果 除非 只 只有 但 但是 或 或者 可能 也许 直到 did had would will should no-one nobody nothing"
-    " plan planned planning want wants try trying drop dropped deprecated temporarily excluding besides".split()
+LIMITS = row(
+    "not if unless when whenever while only except but however or until without might maybe may"
+    " could perhaps"
+    " probably was were used than instead formerly previously some most few wenn falls außer nur"
+    " aber oder bis ohne"
+    " vielleicht könnte war waren manchmal sometimes rarely often usually all every each any none"
+    " no both neither"
+    " hardly almost unlike 如果 除非 只 只有 但 但是 或 或者 可能 也许 直到 did had would will"
+    " should no-one nobody nothing"
+    " plan planned planning want wants try trying drop dropped deprecated temporarily excluding"
+    " besides"
 )
 #: Words that open a clause in which nothing is claimed of the subject itself.
-CLAUSES = frozenset(
-    "that which who whose where if unless when whenever while because whether wenn falls weil dass 如果 因为 除非 当".split()
+CLAUSES = row(
+    "that which who whose where if unless when whenever while because whether wenn falls weil"
+    " dass 如果 因为 除非 当"
 )
 #: Words that say why: what follows them explains and limits nothing.
 REASONS = frozenset(["because", "since"])
 #: Said of one thing among others: a second value stands beside the first.
-ADDITIVE = frozenset("also too additionally another auch zusätzlich außerdem ebenfalls 也 另外 还 还有".split())
+ADDITIVE = row("also too additionally another auch zusätzlich außerdem ebenfalls 也 另外 还 还有")
 
-PREPOSITIONS = frozenset(
-    "in on at to for from with by under over of as after before into onto via through per within behind than about"
-    " between against during since until without unter über aus vor hinter zwischen alle every".split()
+PREPOSITIONS = row(
+    "in on at to for from with by under over of as after before into onto via through per within"
+    " behind than about"
+    " between against during since until without unter über aus vor hinter zwischen alle every"
 )
-#: May follow a value or a whole statement: what comes after is an addition, not the rest of a longer name.
-CONNECTORS = (PREPOSITIONS - {"of"}) | frozenset(
-    "and because which und plus including to instead using at-most at-least or-more".split()
+#: May follow a value or a whole statement: what comes after is an addition, not the rest of a
+#: longer name.
+CONNECTORS = (PREPOSITIONS - {"of"}) | row(
+    "and because which und plus including to instead using at-most at-least or-more"
 )
-#: Open a clause that makes an exception: the statement before it stands, and the longer one says all of it.
-EXCEPTIONS = frozenset("but except only nur außer aber 但 但是 除了".split())
+#: Open a clause that makes an exception: the statement before it stands, and the longer one says
+#: all of it.
+EXCEPTIONS = row("but except only nur außer aber 但 但是 除了")
 #: In an exception these say that the statement before it is over.
-REVERSALS = frozenset("was were used until bis drop dropped instead planned plan might may maybe bisher wrong".split())
+REVERSALS = row(
+    "was were used until bis drop dropped instead planned plan might may maybe bisher wrong"
+)
 #: An addition that narrows what was claimed: the shorter claim does not follow from the longer one.
-NARROWING = frozenset("in on at for from under within per during before after since until over between".split())
+NARROWING = row("in on at for from under within per during before after since until over between")
 
 #: A number behind one of these names a thing, it is no value.
-NAME_LABELS = frozenset(
-    "issue ticket pr commit line page step error chapter case row section phase sprint room user id item task story"
-    " option question test version-in bug task-id".split()
+NAME_LABELS = row(
+    "issue ticket pr commit line page step error chapter case row section phase sprint room user"
+    " id item task story"
+    " option question test version-in bug task-id"
 )
 #: Subjects that come in many: a second one somewhere else is another one.
-MANY = frozenset(
-    "bug error issue problem fix cause failure crash reason test change commit one example difference bugs fehler"
-    " ursache 错误 问题 原因".split()
+MANY = row(
+    "bug error issue problem fix cause failure crash reason test change commit one example"
+    " difference bugs fehler"
+    " ursache 错误 问题 原因"
 )
-
-
-@dataclass(frozen=True)
-class Verb:
-    """What may be a value of this verb: kinds as direct object, prepositions that lead to the value."""
-
-    objects: frozenset[str]
-    prepositions: frozenset[str] = frozenset()
-    noun_first: bool = False
-
-
-def _verb(objects: str = "", prepositions: str = "", noun_first: bool = False) -> Verb:
-    return Verb(frozenset(objects.split()), frozenset(prepositions.split()), noun_first)
-
-
-_PLACE = "in at on under to from by with"
-#: Verbs of one value at a time. Objects: number, name (path, URL, identifier, command), mate (one of a kind), proper,
-#: role (a name, if the sentence goes on to say what for).
-VERBS: Mapping[str, Verb] = {
-    "be": _verb("number name mate proper state", "in at on under by from every after before for"),
-    "use": _verb("number mate role"),
-    "prefer": _verb("number mate"),
-    "run": _verb("role rhythm", "on at to every in under with after before"),
-    "listen": _verb("", "on at"),
-    "bind": _verb("", "on to", True),
-    "live": _verb("name number", "in at on under"),
-    "store": _verb("", "in at under on", True),
-    "save": _verb("", "in at under to", True),
-    "keep": _verb("number", "in at under for", True),
-    "write": _verb("", "in to with", True),
-    "put": _verb("", "in under", True),
-    "set": _verb("", "to at", True),
-    "deploy": _verb("", "to on with from via", True),
-    "host": _verb("", "on at with", True),
-    "need": _verb("number"),
-    "have": _verb("number"),
-    "take": _verb("number"),
-    "last": _verb("number", "for"),
-    "wait": _verb("number", "for"),
-    "sleep": _verb("number", "for"),
-    "expire": _verb("", "after in"),
-    "time": _verb("", "after"),
-    "timeout": _verb("number", "after"),
-    "point": _verb("", "to at"),
-    "start": _verb("", "at on with"),
-    "end": _verb("", "at on"),
-    "happen": _verb("", "at every"),
-    "belong": _verb("", "to"),
-    "default": _verb("number", "to"),
-    "allow": _verb("number"),
-    "accept": _verb("number"),
-    "hold": _verb("number"),
-    "limit": _verb("number", "to at", True),
-    "cap": _verb("number", "to at", True),
-    "retry": _verb("number", "after every"),
-    "cost": _verb("number"),
-    "return": _verb("number"),
-    "pin": _verb("", "to at", True),
-    "format": _verb("", "with", True),
-    "build": _verb("", "with in on", True),
-    "test": _verb("", "with on", True),
-    "manage": _verb("", "with by", True),
-    "call": _verb("name proper"),
-    "name": _verb("name proper"),
-    "schedule": _verb("", "at on every for", True),
-    "indent": _verb("", "with by", True),
-    "connect": _verb("", "to on at", True),
-    "log": _verb("", "to in", True),
-    "target": _verb("number name"),
-    "cache": _verb("", "for in", True),
-    "send": _verb("", "through via with to from", True),
-    "read": _verb("", "from through via", True),
-    "load": _verb("", "from with", True),
-    "draw": _verb("", "with", True),
-    "render": _verb("", "with", True),
-    "sign": _verb("", "with", True),
-    "encrypt": _verb("", "with", True),
-    "publish": _verb("", "to via", True),
-    "serve": _verb("", "from with on through", True),
-    "fetch": _verb("", "from via", True),
-    "track": _verb("", "in with", True),
-    "generate": _verb("", "with from", True),
-    "mount": _verb("", "at under on", True),
-    "install": _verb("", "with from via", True),
-    "back": _verb("", "by with", True),
-    "base": _verb("", "on", True),
-    "do": _verb("", "with by", True),
-    "lint": _verb("", "with", True),
-    "push": _verb("", "to", True),
-    "version": _verb("", "under with", True),
-    "rotate": _verb("", "every after at", True),
-    "handle": _verb("", "by with", True),
-}
-#: Participles: values only behind `be` (what was done once is no state).
-PARTICIPLES = {
-    "stored": "store", "saved": "save", "kept": "keep", "written": "write", "set": "set", "deployed": "deploy",
-    "hosted": "host", "limited": "limit", "capped": "cap", "pinned": "pin", "formatted": "format", "built": "build",
-    "tested": "test", "managed": "manage", "maintained": "manage", "owned": "manage", "called": "call",
-    "named": "name", "scheduled": "schedule", "located": "live", "configured": "set", "cached": "cache",
-    "sent": "send", "read": "read", "loaded": "load", "drawn": "draw", "rendered": "render", "signed": "sign",
-    "encrypted": "encrypt", "published": "publish", "served": "serve", "fetched": "fetch", "tracked": "track",
-    "generated": "generate", "mounted": "mount", "installed": "install", "backed": "back", "powered": "back",
-    "based": "base", "done": "do", "linted": "lint", "pushed": "push", "versioned": "version", "rotated": "rotate", "handled": "handle", "defined": "live", "gelesen": "read", "verschickt": "send",
-    "gespeichert": "store", "verwaltet": "manage", "gesetzt": "set",
-}  # fmt: skip
-_IRREGULAR = {
-    "use": "using utilise utilize utilizes verwenden verwendet nutzen nutzt benutzen benutzt nehmen 使用 用 采用 改用",
-    "run": "running läuft laufen 运行",
-    "listen": "lauscht lauschen hört 监听",
-    "keep": "keeps keeping 保留",
-    "live": "lie lies liegt liegen steht stehen sits resides lives 在 位于 存放在 保存在 存储在 运行在 部署在",
-    "have": "has hat haben 有",
-    "need": "require requires needs brauchen braucht benötigt 需要",
-    "like": "likes mag mögen liebt 喜欢",
-    "prefer": "prefers bevorzugen bevorzugt 偏好",
-    "call": "calls heißt",
-    "take": "takes dauert",
-    "retry": "retries retrying",
-    "expire": "expires",
-    "store": "stores storing",
-    "cache": "caches caching",
-    "manage": "manages managing",
-    "write": "writes writing",
-    "schedule": "schedules",
-}
-_OTHER = "enable disable dislike love hate avoid forbid deny block include exclude reject require show hide like remove"
-#: Verbs that make a sentence of a row of words, and have no place for one value.
-PLAIN_VERBS = frozenset(
-    "own like love hate dislike want support contain include skip check restart start stop delete create add remove fail"
-    " pass work break depend call import export validate parse retry enable disable avoid forbid show hide open close"
-    " sort return merge commit release warm rebuild block ignore require choose chose decided".split()
-)
-#: Inflected form -> verb, present tense only.
-LEMMAS = {form: verb for verb, forms in _IRREGULAR.items() for form in forms.split()}
-LEMMAS.update({verb + "s": verb for verb in [*VERBS, *_OTHER.split(), *PLAIN_VERBS] if verb not in ("be", "do") and verb + "s" not in LEMMAS})
-LEMMAS.update({verb + "ing": verb for verb in ("listen", "need", "prefer", "host", "build", "test", "deploy")})
-
-#: Verbs that tell of a change of value, and their past.
-CHANGE_VERBS = frozenset(
-    "switch switched switching move moved moving migrate migrated migrating change changed upgrade upgraded downgrade"
-    " downgraded bump bumped rename renamed raise raised lower lowered increase increased decrease decreased reduce"
-    " reduced set update updated gewechselt umgestellt umgestiegen umgezogen migriert geändert erhöht gesenkt wechseln gestiegen"
-    " 改 换 迁移 升级 切换".split()
-)
-DROP_VERBS = frozenset("drop dropped ditch ditched abandon abandoned retire retired remove removed".split())
-REPLACE_VERBS = frozenset("replace replaced replacing replaces ersetzt ersetzen 替换 取代 代替".split())
-#: Carries no subject of its own in a sentence that tells of a change.
-CHANGE_FILLERS = frozenset(
-    "was were been has have had be we i ab sofort yesterday today week month year last this finally recently haben"
-    " hat sind wurde worden gestern heute and und , whole entire everything project team value setting again later"
-    " use 把 将 由 被 and".split()
-)
-#: Chinese compounds, longest first when a run of characters is split.
-COMPOUNDS = sorted(
-    {
-        word
-        for table in (SAME, LEMMAS, KIND_OF, dict.fromkeys(LIGHT | CLAUSES | LIMITS | ADDITIVE | CHANGE_VERBS))
-        for word in table
-        if len(word) > 1 and "\u4e00" <= word[0] <= "\u9fff"
-    }
-    | {"端口", "数据库", "生产环境", "测试环境", "超时", "版本", "启用", "禁用", "讨厌", "打开", "关闭", "允许", "公开", "私有",
-       "手动", "自动", "替换", "取代", "代替", "因为", "所以", "配置", "日志", "服务", "缓存"},
-    key=len,
-    reverse=True,
-)  # fmt: skip

@@ -184,15 +184,12 @@ def _distill_unit(
     draft = distiller(confidentiality).distill(unit.passages, origin=origin)
     judged = _judge(draft, unit, origin)
     with transaction.atomic():
-        # The lock makes sure that of two workers with this unit one writes.
-        model = type(unit.source)
-        model._base_manager.select_for_update(no_key=True).get(pk=unit.source.pk)
-        if _load(held.unit) is None:
+        # First the mark, which only one of two workers with this unit can set.
+        if not _mark(run, unit, now=now):
             claims.forget(held)
             return Counter(), Counter()
         created = _replace_notes(run, unit, draft, judged, now=now)
         _reject(run, unit, draft, judged.refused, now=now)
-        _mark(run, unit, now=now)
         claims.finish(held)
     done = "episodes_distilled" if unit.episode else "items_distilled"
     return (
@@ -313,8 +310,12 @@ def _reject(
     )
 
 
-def _mark(run: StageRun, unit: Unit, *, now: datetime) -> None:
+def _mark(run: StageRun, unit: Unit, *, now: datetime) -> bool:
+    """Say that the unit is distilled; False when another worker said so before."""
     if unit.episode:
-        Episode.objects.as_pipeline().filter(pk=unit.episode.pk).update(distilled_at=now)
-    else:
-        DistilledItem.objects.create(raw_item=unit.raw_item, distilled_at=now, run=run)
+        waiting = Episode.objects.as_pipeline().filter(pk=unit.episode.pk, distilled_at=None)
+        return waiting.update(distilled_at=now) == 1
+    _, fresh = DistilledItem.objects.get_or_create(
+        raw_item=unit.raw_item, defaults={"distilled_at": now, "run": run}
+    )
+    return fresh

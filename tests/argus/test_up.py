@@ -74,17 +74,30 @@ def test_it_serves_and_ctrl_c_stops_all_of_it(environment: dict[str, str], tmp_p
     assert not postgres.connected(Path(environment["ARGUS_HOME"]))
     assert "Traceback" not in (tmp_path / "log").read_text()
 
-    again = _up(environment, tmp_path / "second")
-    assert "as set before" in (tmp_path / "second").read_text()
-    server = postgres.url(Path(environment["ARGUS_HOME"]))
-    child = psutil.Process(again.pid).children()[0]
-    child.kill()
+
+def test_it_starts_a_dead_child_again_and_leaves_none_behind_when_killed(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    process = _up(environment, tmp_path / "log")
+    psutil.Process(process.pid).children()[0].kill()
     deadline = time.monotonic() + 30
-    while "starting it again" not in (tmp_path / "second").read_text():
+    while "starting it again" not in (tmp_path / "log").read_text():
         assert time.monotonic() < deadline, "a dead child was not noticed"
         time.sleep(0.1)
-    again.terminate()
-    assert again.wait(60) == 0, server
+    process.terminate()
+    assert process.wait(60) == 0
+
+    process = _up(environment, tmp_path / "second")
+    assert "as set before" in (tmp_path / "second").read_text()
+    children = psutil.Process(process.pid).children()
+    process.kill()
+    process.wait()
+    if sys.platform == "linux":
+        _, alive = psutil.wait_procs(children, timeout=30)
+        assert alive == []
+    for child in children:
+        if child.is_running():
+            child.terminate()
 
 
 def test_it_says_when_the_address_is_taken(environment: dict[str, str]) -> None:

@@ -1,6 +1,7 @@
 """The rule judge on hand-made pairs: confusion table, precision and recall per verdict.
 
-Run: `python -m tests.bench.judge_pairs [FILE] [--wrong]`. The file is a list of {old, new, verdict}. Reads nothing else.
+Run: `python -m tests.bench.judge_pairs [FILE] [--wrong]`. The file is a list of {old, new,
+verdict}. Reads nothing else.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ PAIRS = Path(__file__).parents[1] / "fixtures" / "pairs.json"
 def judge(old: str, new: str) -> tuple[str, str]:
     """Return the verdict of the rule judge on one pair, and its reason."""
     judgement, _ = Rules().judge(
-        Statement(id="new", content=new), [Statement(id="old", content=old)], origin=Origin(stage="bench")
+        Statement(id="new", content=new),
+        [Statement(id="old", content=old)],
+        origin=Origin(stage="bench"),
     )
     return judgement.verdict, judgement.reasoning
 
@@ -33,13 +36,19 @@ def confusion(pairs: Sequence[dict[str, str]]) -> Counter[tuple[str, str]]:
 
 def table(counts: Counter[tuple[str, str]]) -> str:
     """Return the confusion table with precision and recall as text; rows are labels."""
-    lines = [f"{'label / judged':<16}" + "".join(f"{name:>11}" for name in VERDICTS) + "  precision  recall"]
+    lines = [
+        f"{'label / judged':<16}"
+        + "".join(f"{name:>11}" for name in VERDICTS)
+        + "  precision  recall"
+    ]
     for label in VERDICTS:
         right = counts[label, label]
         judged = sum(counts[other, label] for other in VERDICTS)
         labelled = sum(counts[label, other] for other in VERDICTS)
         cells = "".join(f"{counts[label, name]:>11}" for name in VERDICTS)
-        lines.append(f"{label:<16}{cells}  {_share(right, judged):>9}  {_share(right, labelled):>6}")
+        lines.append(
+            f"{label:<16}{cells}  {_share(right, judged):>9}  {_share(right, labelled):>6}"
+        )
     return "\n".join(lines)
 
 
@@ -60,7 +69,8 @@ def main() -> None:
         for pair in pairs:
             verdict, why = judge(pair["old"], pair["new"])
             if verdict != pair["verdict"]:
-                print(f"\n{pair['verdict']} judged {verdict}: {why}\n  old: {pair['old']}\n  new: {pair['new']}")
+                print(f"\n{pair['verdict']} judged {verdict}: {why}")
+                print(f"  old: {pair['old']}\n  new: {pair['new']}")
 
 
 if __name__ == "__main__":

@@ -21,7 +21,17 @@ from memory.llm.client import (
     retry_after,
 )
 from memory.llm.endpoints import Endpoint
-from tests.openai_server import CHAT, EMBEDDINGS, RESET, OpenAIServer, Step, fails, gives, hangs, says
+from tests.openai_server import (
+    CHAT,
+    EMBEDDINGS,
+    RESET,
+    OpenAIServer,
+    Step,
+    fails,
+    gives,
+    hangs,
+    says,
+)
 
 NOW = datetime(2026, 5, 4, tzinfo=UTC)
 HTML = "<html><body><h1>502 Bad Gateway</h1></body></html>"
@@ -47,6 +57,7 @@ def say(endpoint: Endpoint, dialect: Dialect = Dialect()) -> str:  # noqa: B008
         (fails(404, '{"error": {"message": "model not found"}}'), "http_404"),
         (fails(408), "http_408"),
         (fails(409), "http_409"),
+        (fails(410), "http_410"),
         (fails(429), "http_429"),
         (fails(500), "http_5xx"),
         (fails(502, HTML), "http_5xx"),
@@ -194,5 +205,3 @@ def test_it_hears_retry_after_in_both_forms(server: OpenAIServer) -> None:
 
 def test_it_keeps_the_key_out_of_what_is_printed(server: OpenAIServer) -> None:
     assert "sk-key" not in repr(at(server))
-
-

@@ -1,4 +1,4 @@
-"""How: bodies of known shape are cut into windows; nothing may be lost, and borders are honoured."""
+"""How: bodies of known shape are cut into windows; nothing is lost, borders are honoured."""
 
 from __future__ import annotations
 
@@ -21,19 +21,29 @@ def passage(body: str, number: int = 1, kind: str = "turn") -> Passage:
 def test_it_cuts_turns_between_turns() -> None:
     turns = [passage("word " * 60, number) for number in range(10)]
     found = windows(turns, tokens_max=200)
-    assert [[e.number for e in window] for window in found] == [[1, 2], [3, 4], [5, 6], [7, 8], [9, 10]]
+    assert [[e.number for e in window] for window in found] == [
+        [1, 2],
+        [3, 4],
+        [5, 6],
+        [7, 8],
+        [9, 10],
+    ]
     assert all(extract.text == turns[0].body for window in found for extract in window)
 
 
 def test_it_cuts_documents_at_headings() -> None:
     parts = [f"# Part {n}\n\n" + "Some sentence here. " * 30 for n in range(4)]
     found = windows([passage("\n".join(parts), kind="document")], tokens_max=200)
-    assert [window[0].text.strip().split("\n")[0] for window in found] == [f"# Part {n}" for n in range(4)]
+    assert [window[0].text.strip().split("\n")[0] for window in found] == [
+        f"# Part {n}" for n in range(4)
+    ]
 
 
 def test_it_cuts_a_wall_without_any_border_by_length() -> None:
     body = "A" * 10_000
-    found = [extract.text for window in windows([passage(body)], tokens_max=100) for extract in window]
+    found = [
+        extract.text for window in windows([passage(body)], tokens_max=100) for extract in window
+    ]
     assert "".join(found) == body
     assert all(estimate(text) <= 100 for text in found)
 

@@ -1,0 +1,88 @@
+"""The HTTP doors of recall: parse once, call one verb, answer its result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+from uuid import UUID
+
+from django.conf import settings
+from django.utils import timezone
+from pydantic import Field, TypeAdapter
+from rest_framework.decorators import api_view, parser_classes, permission_classes
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from memory.auth import needs
+from memory.doors import CappedJSONParser, parse
+from recall.context import recall_context
+from recall.links import open_note
+from recall.notes import recall_notes
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """A prompt to recall for; `floor` may raise the server's, and lower it with scope operate."""
+
+    query: str
+    cwd: str = ""
+    session: str = ""
+    floor: Annotated[float, Field(ge=0, le=10)] | None = None
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a session starts."""
+
+    cwd: str = ""
+    session: str = ""
+
+
+PROMPT = TypeAdapter(Prompt)
+PLACE = TypeAdapter(Place)
+
+#: Recalled text is one person's and of this moment.
+HEADERS = {"Cache-Control": "private, no-store"}
+
+
+@api_view(["POST", "GET"])
+@permission_classes([needs("recall")])
+@parser_classes([CappedJSONParser])
+def notes_for_prompt(request: Request) -> Response:
+    """Notes for a prompt, or silence, with the reason for either."""
+    given = request.data if request.method == "POST" else request.query_params.dict()
+    prompt = parse(PROMPT, given)
+    recalled = recall_notes(
+        prompt.query,
+        principal=request.user,
+        session=prompt.session,
+        cwd=prompt.cwd,
+        floor=_allowed_floor(request, prompt.floor),
+        now=timezone.now(),
+    )
+    return Response(recalled.as_json(), headers=HEADERS)
+
+
+def _allowed_floor(request: Request, floor: float | None) -> float | None:
+    if floor is None or "operate" in request.auth.scopes:
+        return floor
+    return max(floor, settings.ARGUS.recall_floor)
+
+
+@api_view(["GET"])
+@permission_classes([needs("recall")])
+def context_for_session(request: Request) -> Response:
+    """The notes a session should know from its start."""
+    place = parse(PLACE, request.query_params.dict())
+    context = recall_context(
+        principal=request.user, cwd=place.cwd, session=place.session, now=timezone.now()
+    )
+    return Response(context.as_json(), headers=HEADERS)
+
+
+@api_view(["GET"])
+@permission_classes([needs("recall")])
+def note_by_id(request: Request, note_id: UUID) -> Response:
+    """One note with its evidence and links; somebody else's answers 404."""
+    opened = open_note(note_id, principal=request.user, now=timezone.now())
+    return Response(opened, headers=HEADERS)

@@ -1,0 +1,94 @@
+"""Context: what a session should know from its start. Deterministic; no embedding, no model.
+
+Reads: note. Writes: emission. Audits: injection, for every call, in the same transaction.
+Verify: the same notes in the same order for the same rows; own project first, then global.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Case, IntegerField, Value, When
+
+from memory.attribution import GLOBAL, Registry, attribute
+from memory.ledger import emit
+from memory.models import Injection, Note, Principal, Project
+from recall.block import Block, render
+from recall.search import COLUMNS
+
+#: Notes of a context.
+# Why: a minute's reading for a person, some 600 tokens for an agent.
+# Calibrate: share of a session's prompts whose recalled notes were in its context already.
+CONTEXT_NOTES_MAX = 12
+
+
+@dataclass(frozen=True)
+class Context:
+    """The block and its notes, in order; `omitted` notes did not fit."""
+
+    outcome: str
+    text: str
+    notes: tuple[dict[str, Any], ...]
+    omitted: int
+    injection: int
+
+    def as_json(self) -> dict[str, Any]:
+        told = ("title", "content", "context", "said_by", "confidence", "importance", "tags")
+        return {
+            "outcome": self.outcome,
+            "text": self.text,
+            "notes": [
+                {
+                    "id": str(note["id"]),
+                    "project": note["project__name"],
+                    "valid_from": note["valid_from"].isoformat(),
+                    **{name: note[name] for name in told},
+                }
+                for note in self.notes
+            ],
+            "omitted": self.omitted,
+            "injection": self.injection,
+        }
+
+
+@transaction.atomic
+def recall_context(
+    *, principal: Principal, now: datetime, cwd: str = "", session: str = ""
+) -> Context:
+    """The most important live notes of the project that `cwd` names, then those of `global`."""
+    started = time.perf_counter()
+    project = attribute(Registry.load(), cwd=cwd).name
+    own_first = Case(
+        When(project__name=project or "", then=Value(0)), default=Value(1), output_field=IntegerField()
+    )
+    rows = list(
+        Note.objects.visible_to(principal)
+        .live(now)
+        .filter(project__name__in=[name for name in (project, GLOBAL) if name])
+        .annotate(own=own_first)
+        .order_by("own", "-importance", "-valid_from", "pk")
+        .values(*COLUMNS)[:CONTEXT_NOTES_MAX]
+    )
+    block: Block = render(rows)
+    notes = tuple(rows[position] for position in block.included)
+    row = Injection.objects.create(
+        owner=principal,
+        mode="context",
+        session=session,
+        cwd=cwd,
+        project=Project.objects.filter(name=project).first() if project else None,
+        outcome="injected" if notes else "no_hits",
+        note_ids=[note["id"] for note in notes],
+        hits=[{"note": str(note["id"]), "rank": n} for n, note in enumerate(notes, start=1)],
+        timings={"total": round((time.perf_counter() - started) * 1000, 2)},
+        omitted=block.omitted,
+        characters=len(block.text),
+        created_at=now,
+    )
+    if block.text:
+        emit(block.text, owner=principal, kind="recall", reference=str(row.pk), now=now)
+    return Context(row.outcome, block.text, notes, block.omitted, row.pk)

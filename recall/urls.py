@@ -1,0 +1,13 @@
+"""The paths of recall's doors: a public contract."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from recall import api
+
+urlpatterns = [
+    path("recall/context", api.context_for_session, name="recall-context"),
+    path("recall/notes", api.notes_for_prompt, name="recall-notes"),
+    path("recall/notes/<uuid:note_id>", api.note_by_id, name="recall-note"),
+]

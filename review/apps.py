@@ -1,0 +1,7 @@
+"""The app that owns what a person decides."""
+
+from django.apps import AppConfig
+
+
+class ReviewConfig(AppConfig):
+    name = "review"
