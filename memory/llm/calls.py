@@ -19,7 +19,7 @@ from django.utils import timezone
 
 from memory.errors import BudgetExhausted, Confidential, ContentError, InfraError
 from memory.llm.ports import Origin, Usage
-from memory.llm.tokens import estimate
+from memory.llm.remote.tokens import estimate
 from memory.models import Cooldown, LlmCall, TokenDay
 from memory.models.record import CONFIDENTIALITIES
 from memory.text.secrets import redact

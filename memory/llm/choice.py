@@ -13,7 +13,6 @@ from functools import lru_cache
 from django.conf import settings
 
 from memory.llm.calls import may_leave, record_local
-from memory.llm.endpoints import chat_endpoint, embed_endpoint
 from memory.llm.ports import (
     Distiller,
     Draft,
@@ -26,13 +25,14 @@ from memory.llm.ports import (
     Usage,
     Verifier,
 )
+from memory.llm.remote.endpoints import chat_endpoint, embed_endpoint
 
 
 def distiller(confidentiality: str = "public") -> Distiller:
     """The distiller for a unit of this confidentiality: the local one where it may not leave."""
     if not settings.ARGUS.model_url or not may_leave(confidentiality):
         return _local_distiller()
-    from memory.llm.openai_distill import OpenAIDistiller
+    from memory.llm.remote.distill import OpenAIDistiller
 
     return OpenAIDistiller(chat_endpoint())
 
@@ -41,7 +41,7 @@ def judge(confidentiality: str = "public") -> Judge:
     """The judge for statements of this confidentiality: the rules where they may not leave."""
     if not settings.ARGUS.model_url or not may_leave(confidentiality):
         return _local_judge()
-    from memory.llm.openai_judge import OpenAIJudge
+    from memory.llm.remote.judge import OpenAIJudge
 
     return OpenAIJudge(chat_endpoint(settings.ARGUS.judge_model))
 
@@ -51,7 +51,7 @@ def verifier(confidentiality: str = "public") -> Verifier | None:
     env = settings.ARGUS
     if not env.verify or not env.model_url or not may_leave(confidentiality):
         return None
-    from memory.llm.openai_verify import OpenAIVerifier
+    from memory.llm.remote.verify import OpenAIVerifier
 
     return OpenAIVerifier(chat_endpoint())
 
@@ -65,7 +65,7 @@ def embedder() -> Embedder:
         from memory.llm.minilm import shared
 
         return shared()
-    from memory.llm.openai_embed import shared as shared_url
+    from memory.llm.remote.embed import shared as shared_url
 
     return shared_url(embed_endpoint())
 
@@ -107,14 +107,14 @@ class RecordedJudge:
 
 @lru_cache(maxsize=1)
 def _local_distiller() -> Distiller:
-    from memory.llm.extractive import Extractive
+    from memory.llm.extractive.distiller import Extractive
 
     return RecordedDistiller(Extractive())
 
 
 @lru_cache(maxsize=1)
 def _local_judge() -> Judge:
-    from memory.llm.rules import Rules
+    from memory.llm.rules.judge import Rules
 
     return RecordedJudge(Rules())
 

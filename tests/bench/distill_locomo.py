@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from memory.llm.extractive import Extractive
+from memory.llm.extractive.distiller import Extractive
 from memory.llm.ports import Origin, Passage
 from memory.text.words import sentences
 

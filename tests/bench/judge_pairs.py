@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from memory.llm.ports import Origin, Statement
-from memory.llm.rules import Rules
+from memory.llm.rules.judge import Rules
 
 VERDICTS = ("duplicate", "refine", "supersede", "distinct")
 PAIRS = Path(__file__).parents[1] / "fixtures" / "pairs.json"

@@ -9,7 +9,7 @@ import pytest
 from django.conf import settings as django_settings
 from pydantic import SecretStr
 
-from memory.llm.structured import forget_dialects
+from memory.llm.remote.structured import forget_dialects
 from tests.openai_server import OpenAIServer, running
 
 

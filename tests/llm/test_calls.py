@@ -14,7 +14,7 @@ from django.db import connection, connections, transaction
 from memory.errors import BudgetExhausted, Confidential, ContentError, InfraError
 from memory.llm.calls import COOLDOWN_SECONDS, COOLDOWN_SECONDS_MAX, Away, Question, Reply, ask
 from memory.llm.ports import Origin
-from memory.llm.tokens import estimate
+from memory.llm.remote.tokens import estimate
 from memory.models import Cooldown, LlmCall, TokenDay
 
 NOW = datetime(2026, 5, 4, 23, 0, tzinfo=UTC)

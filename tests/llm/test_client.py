@@ -10,7 +10,7 @@ import pytest
 
 from memory.errors import ContentError
 from memory.llm.calls import Away
-from memory.llm.client import (
+from memory.llm.remote.client import (
     Dialect,
     Truncated,
     Unsupported,
@@ -20,7 +20,7 @@ from memory.llm.client import (
     read_text,
     retry_after,
 )
-from memory.llm.endpoints import Endpoint
+from memory.llm.remote.endpoints import Endpoint
 from tests.openai_server import (
     CHAT,
     EMBEDDINGS,

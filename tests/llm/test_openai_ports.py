@@ -12,9 +12,9 @@ import pytest
 from memory.errors import Confidential, ContentError, InfraError
 from memory.llm import choice
 from memory.llm.minilm import MiniLM
-from memory.llm.openai_verify import agrees
 from memory.llm.ports import VECTOR_SIZE, Candidate, Origin, Passage, Statement
-from memory.llm.replies import CANDIDATES_MAX
+from memory.llm.remote.replies import CANDIDATES_MAX
+from memory.llm.remote.verify import agrees
 from memory.llm.vectors import BadVectors
 from memory.models import Cooldown, LlmCall, ModelReply
 from tests.openai_server import (

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from memory.errors import ContentError
-from memory.llm.replies import CANDIDATES_MAX, read_candidates, read_notes, read_object
+from memory.llm.remote.replies import CANDIDATES_MAX, read_candidates, read_notes, read_object
 
 NOTE = {
     "title": "Queue on Postgres",

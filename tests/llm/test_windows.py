@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.llm.ports import Passage
-from memory.llm.tokens import estimate
-from memory.llm.windows import windows
+from memory.llm.remote.tokens import estimate
+from memory.llm.remote.windows import windows
 
 WHEN = datetime(2026, 5, 1, tzinfo=UTC)
 

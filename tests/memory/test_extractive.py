@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory.llm.extractive import NOTES_MAX, SPAN_CHARS_MAX, Extractive
-from memory.llm.pieces import cut
+from memory.llm.extractive.distiller import NOTES_MAX, SPAN_CHARS_MAX, Extractive
+from memory.llm.extractive.pieces import cut
+from memory.llm.extractive.titles import CONTEXT_CHARS_MAX, TITLE_CHARS_MAX, title_of
 from memory.llm.ports import Candidate, Origin, Passage
-from memory.llm.titles import CONTEXT_CHARS_MAX, TITLE_CHARS_MAX, title_of
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.llm.ports import Judgement, Origin, Statement
-from memory.llm.rules import Rules
+from memory.llm.rules.judge import Rules
 from tests.bench.judge_pairs import VERDICTS, confusion, judge
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"

@@ -6,10 +6,10 @@ verb takes one at a time. Pure; knows nothing about verdicts.
 
 from __future__ import annotations
 
-from memory.llm.frames import Frame, clause_inside, verb_of
-from memory.llm.lexemes import Token
-from memory.llm.verbs import VERBS
-from memory.llm.vocabulary import (
+from memory.llm.rules.frames import Frame, clause_inside, verb_of
+from memory.llm.rules.lexemes import Token
+from memory.llm.rules.verbs import VERBS
+from memory.llm.rules.vocabulary import (
     CONNECTORS,
     ENVIRONMENTS,
     KIND_OF,

@@ -17,10 +17,10 @@ from django.utils import timezone
 
 from memory.errors import ContentError
 from memory.llm.calls import Question, Reply, ask
-from memory.llm.client import Dialect, Unsupported, adapt, chat, read_text
-from memory.llm.endpoints import Endpoint
 from memory.llm.kept import Key, keep_reply, kept_reply
 from memory.llm.ports import Origin, Usage
+from memory.llm.remote.client import Dialect, Unsupported, adapt, chat, read_text
+from memory.llm.remote.endpoints import Endpoint
 
 T = TypeVar("T")
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from memory.llm.frames import Frame
-from memory.llm.lexemes import Token
-from memory.llm.values import governed, value_kind
-from memory.llm.verbs import CHANGE_FILLERS, CHANGE_VERBS, DROP_VERBS, REPLACE_VERBS, VERBS
-from memory.llm.vocabulary import ENVIRONMENTS, KIND_OF, LIMITS, PREPOSITIONS, UNITS
+from memory.llm.rules.frames import Frame
+from memory.llm.rules.lexemes import Token
+from memory.llm.rules.values import governed, value_kind
+from memory.llm.rules.verbs import CHANGE_FILLERS, CHANGE_VERBS, DROP_VERBS, REPLACE_VERBS, VERBS
+from memory.llm.rules.vocabulary import ENVIRONMENTS, KIND_OF, LIMITS, PREPOSITIONS, UNITS
 
 #: Words of a value that a change names.
 # Why: names are short; more words are a clause.

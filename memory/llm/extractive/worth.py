@@ -1,6 +1,6 @@
 """How much a sentence is worth keeping: points from what it shows, and what speaks against it.
 
-Pure arithmetic over `memory.llm.cues`. It knows nothing about spans, titles or how many are kept.
+Pure arithmetic over `memory.llm.extractive.cues`. It knows nothing about spans, titles or how many are kept.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import re
 from collections import Counter
 from dataclasses import dataclass, field
 
-from memory.llm import cues
-from memory.llm.pieces import Piece, plain
+from memory.llm.extractive import cues
+from memory.llm.extractive.pieces import Piece, plain
 from memory.text.words import meaningful
 
 #: Points for the strongest class a sentence shows: (from a person, from an agent).

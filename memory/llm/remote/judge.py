@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, get_args
 
-from memory.llm.endpoints import Endpoint
-from memory.llm.openai_distill import fenced
 from memory.llm.ports import Judgement, Origin, Statement, Usage, Verdict
-from memory.llm.replies import read_object
-from memory.llm.structured import Form, converse
+from memory.llm.remote.distill import fenced
+from memory.llm.remote.endpoints import Endpoint
+from memory.llm.remote.replies import read_object
+from memory.llm.remote.structured import Form, converse
 
 PROMPT_VERSION = "judge-1"
 

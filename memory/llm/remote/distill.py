@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from memory.llm.endpoints import Endpoint
 from memory.llm.ports import Candidate, Draft, Origin, Passage
-from memory.llm.replies import CANDIDATES_MAX, KINDS, read_candidates
-from memory.llm.structured import Form, converse, total
-from memory.llm.windows import Extract, windows
+from memory.llm.remote.endpoints import Endpoint
+from memory.llm.remote.replies import CANDIDATES_MAX, KINDS, read_candidates
+from memory.llm.remote.structured import Form, converse, total
+from memory.llm.remote.windows import Extract, windows
 from memory.text.identity import sha256
 
 PROMPT_VERSION = "distill-1"

@@ -22,7 +22,7 @@ from openai import OpenAI
 
 from memory.errors import ContentError
 from memory.llm.calls import Away, Reply
-from memory.llm.endpoints import Endpoint
+from memory.llm.remote.endpoints import Endpoint
 
 #: Characters of a server's error that are shown.
 # Why: some servers answer with a page of HTML or with the whole input.

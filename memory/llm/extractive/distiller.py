@@ -1,7 +1,7 @@
 """The distiller that needs no network and no key: it quotes the sentences worth keeping.
 
 Every note is one contiguous verbatim range of one passage, chosen by what the sentence shows
-(`memory.llm.worth`), made to stand alone by reaching back one sentence or by quoting its neighbour
+(`memory.llm.extractive.worth`), made to stand alone by reaching back one sentence or by quoting its neighbour
 as context. It knows nothing about gates, storage or models.
 """
 
@@ -11,21 +11,21 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from memory.llm import cues
-from memory.llm.pieces import BLOCK_CHARS_MAX, Piece, cut, plain
-from memory.llm.ports import Candidate, Draft, Origin, Passage, Usage
-from memory.llm.titles import (
+from memory.llm.extractive import cues
+from memory.llm.extractive.pieces import BLOCK_CHARS_MAX, Piece, cut, plain
+from memory.llm.extractive.titles import (
     CONTEXT_CHARS_MAX,
     TITLE_CHARS_MAX,
     clip,
     keywords_of,
     title_of,
 )
-from memory.llm.worth import Moment, Unit, Worth, weigh
+from memory.llm.extractive.worth import Moment, Unit, Worth, weigh
+from memory.llm.ports import Candidate, Draft, Origin, Passage, Usage
 from memory.text.poison import harness, poison
 from memory.text.words import meaningful, terms
 
-#: Lowest worth of a note, in points of `memory.llm.worth`.
+#: Lowest worth of a note, in points of `memory.llm.extractive.worth`.
 # Why: narration, greetings and mere progress must yield no note at all.
 # Calibrate: `python -m tests.bench.distill_locomo` for people, by eye on real sessions for agents.
 WORTH_MIN = 3.0

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from memory.llm.ports import Passage
-from memory.llm.tokens import BYTES_PER_TOKEN, estimate
+from memory.llm.remote.tokens import BYTES_PER_TOKEN, estimate
 
 #: Tokens of evidence in one call.
 # Why: small local models lose the middle of long prompts, and many are served with 8k of context.

@@ -10,8 +10,8 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from memory.llm.verbs import CHANGE_VERBS, LEMMAS
-from memory.llm.vocabulary import (
+from memory.llm.rules.verbs import CHANGE_VERBS, LEMMAS
+from memory.llm.rules.vocabulary import (
     ADDITIVE,
     CLAUSES,
     KIND_OF,

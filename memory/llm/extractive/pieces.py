@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from memory.llm import cues
+from memory.llm.extractive import cues
 from memory.text.words import sentences
 
 Kind = Literal["sentence", "item", "block"]

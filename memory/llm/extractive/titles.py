@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from memory.llm import cues
-from memory.llm.pieces import plain
+from memory.llm.extractive import cues
+from memory.llm.extractive.pieces import plain
 from memory.text.words import meaningful, terms
 
 #: Longest title; the write gate refuses a longer one.

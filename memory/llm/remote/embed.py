@@ -14,9 +14,9 @@ from functools import lru_cache
 
 from memory.errors import ContentError
 from memory.llm.calls import Away, Question, Reply, ask
-from memory.llm.client import embeddings
-from memory.llm.endpoints import Endpoint, query_endpoint
 from memory.llm.ports import VECTOR_SIZE, Origin
+from memory.llm.remote.client import embeddings
+from memory.llm.remote.endpoints import Endpoint, query_endpoint
 from memory.llm.vectors import Vector, accept
 from memory.text.identity import sha256
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from memory.llm.vocabulary import row
+from memory.llm.rules.vocabulary import row
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,12 @@ guesses: a pair that no proof fits is two statements. Pure.
 
 from __future__ import annotations
 
-from memory.llm.changes import told_change
-from memory.llm.frames import Frame, Reading, claims, clause_inside, verb_of
-from memory.llm.lexemes import Token
-from memory.llm.values import governed, opposite_verbs, value_kind
-from memory.llm.verbs import CHANGE_VERBS, PLAIN_VERBS, VERBS
-from memory.llm.vocabulary import (
+from memory.llm.rules.changes import told_change
+from memory.llm.rules.frames import Frame, Reading, claims, clause_inside, verb_of
+from memory.llm.rules.lexemes import Token
+from memory.llm.rules.values import governed, opposite_verbs, value_kind
+from memory.llm.rules.verbs import CHANGE_VERBS, PLAIN_VERBS, VERBS
+from memory.llm.rules.vocabulary import (
     ADDITIVE,
     CLAUSES,
     CONNECTORS,

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from difflib import SequenceMatcher
 
-from memory.llm.frames import Reading, read
 from memory.llm.ports import Judgement, Origin, Statement, Usage, Verdict
-from memory.llm.proofs import duplicate, refine, supersede
+from memory.llm.rules.frames import Reading, read
+from memory.llm.rules.proofs import duplicate, refine, supersede
 from memory.text.words import normalise
 
 #: Older statements looked at for one new one.

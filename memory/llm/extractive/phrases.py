@@ -1,4 +1,4 @@
-"""A set of phrases as one fast pattern: what `memory.llm.cues` is written in.
+"""A set of phrases as one fast pattern: what `memory.llm.extractive.cues` is written in.
 
 It knows nothing about what the phrases are for.
 """

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from memory.llm.endpoints import Endpoint
-from memory.llm.openai_distill import fenced
 from memory.llm.ports import Candidate, Check, Origin
-from memory.llm.replies import read_object
-from memory.llm.structured import Form, converse, total
+from memory.llm.remote.distill import fenced
+from memory.llm.remote.endpoints import Endpoint
+from memory.llm.remote.replies import read_object
+from memory.llm.remote.structured import Form, converse, total
 from memory.text.words import terms
 
 PROMPT_VERSION = "verify-1"

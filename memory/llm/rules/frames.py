@@ -11,9 +11,9 @@ import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
 
-from memory.llm.lexemes import Token, heavy, lex, spell
-from memory.llm.verbs import PARTICIPLES
-from memory.llm.vocabulary import CLAUSES, KIND_OF, REASONS, row
+from memory.llm.rules.lexemes import Token, heavy, lex, spell
+from memory.llm.rules.verbs import PARTICIPLES
+from memory.llm.rules.vocabulary import CLAUSES, KIND_OF, REASONS, row
 from memory.text.words import sentences
 
 #: Readings kept for the next pair.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from memory.llm.phrases import Cue
+from memory.llm.extractive.phrases import Cue
 
 FLAGS = re.IGNORECASE
 
