@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import os
 import secrets
 import sys
@@ -69,10 +68,6 @@ def _owner_url() -> str | None:
     return owner.get_secret_value() if owner else None
 
 
-def _present(*names: str) -> list[str]:
-    return [name for name in names if importlib.util.find_spec(name)]
-
-
 SECRET_KEY = ARGUS.secret_key.get_secret_value() if ARGUS.secret_key else _secret_key(ARGUS.home)
 DEBUG = ARGUS.debug
 
@@ -89,7 +84,8 @@ INSTALLED_APPS = [
     # Why first: its `migrate` wins over Django's.
     "argus",
     "memory",
-    *_present("review", "recall", "exporter"),
+    "review",
+    "recall",
     "django.contrib.admin",
     "django.contrib.auth",
     "django.contrib.contenttypes",

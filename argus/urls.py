@@ -16,8 +16,9 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/schema", SpectacularAPIView.as_view(), name="schema"),
     *(
         path("", include(f"{app}.urls"))
-        for app in ("memory", "review", "recall", "exporter")
-        if importlib.util.find_spec(app) and importlib.util.find_spec(f"{app}.urls")
+        for app in ("memory", "review", "recall")
+        # Why asked: an app without pages has no addresses.
+        if importlib.util.find_spec(f"{app}.urls")
     ),
     path("ui/", admin.site.urls),
 ]

@@ -62,7 +62,7 @@ def authenticate(key: str, *, now: datetime) -> AccessKey | None:
     """The key's row when it is in force, else None."""
     wanted = digest(key)
     row = AccessKey.objects.select_related("principal").filter(digest=wanted).first()
-    # The lookup is by digest, which an attacker cannot steer; the comparison is constant all the same.
+    # The lookup is by digest, which nobody can steer; the comparison is constant all the same.
     if row is None or not hmac.compare_digest(row.digest, wanted) or row.revoked_at:
         return None
     if row.last_used_at is None or now - row.last_used_at > timedelta(minutes=LAST_USED_MINUTES):

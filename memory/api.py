@@ -12,7 +12,7 @@ from rest_framework.decorators import api_view, parser_classes, permission_class
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from memory.auth import needs
+from memory.auth import caller, needs
 from memory.doors import CappedJSONParser, TooLarge, faults, parse
 from memory.doors import problem as problem
 from memory.intake import Incoming, Invalid
@@ -49,10 +49,11 @@ def capture_items(request: Request) -> Response:
     batch = parse(BATCH, request.data) if batched else Batch([request.data])
     if len(batch.items) > BATCH_ITEMS_MAX:
         raise TooLarge(f"{len(batch.items)} items, {BATCH_ITEMS_MAX} are allowed in one post.")
+    owner, key = caller(request)
     report = capture(
         [incoming(one, alone=not batched) for one in batch.items],
-        owner=request.user,
-        key=request.auth,
+        owner=owner,
+        key=key,
         session_end=batch.session_end,
         client_range=batch.range,
         now=timezone.now(),

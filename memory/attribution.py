@@ -53,7 +53,11 @@ class Registry:
 
 
 def attribute(
-    registry: Registry, *, project: str = "", cwd: str = "", metadata: Mapping[str, Any] | None = None
+    registry: Registry,
+    *,
+    project: str = "",
+    cwd: str = "",
+    metadata: Mapping[str, Any] | None = None,
 ) -> Attributed:
     """Name the project of one raw item from what its client said about it."""
     if name := project.strip():
@@ -111,7 +115,9 @@ class Nearest:
     runner_up_score: float | None = None
 
 
-def nearest_centroid(vector: Sequence[float], centroids: Mapping[str, Sequence[float]]) -> Nearest | None:
+def nearest_centroid(
+    vector: Sequence[float], centroids: Mapping[str, Sequence[float]]
+) -> Nearest | None:
     """Rank centroids by cosine to `vector`; None when there are none."""
     ranked = sorted(((cosine(vector, c), name) for name, c in centroids.items()), reverse=True)
     if not ranked:

@@ -11,13 +11,16 @@ from collections.abc import Callable
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from django.db import transaction
 from django.utils import timezone
 
 from memory import claims
 from memory.models import StageRun
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 Clock = Callable[[], datetime]
 
@@ -30,14 +33,25 @@ RUN_LOST_MINUTES = 15
 ERROR_CHARACTERS_MAX = 2_000
 
 
-class Report(Protocol):
-    """A frozen dataclass of counts."""
-
-    __dataclass_fields__: dict[str, Any]
+R_co = TypeVar("R_co", bound="DataclassInstance", covariant=True)
 
 
-P = ParamSpec("P")
-R = TypeVar("R", bound=Report)
+class Verb(Protocol[R_co]):
+    """A stage as it is written: the run comes first, the clock and the bound are arguments."""
+
+    __name__: str
+
+    def __call__(self, run: StageRun, /, *, clock: Clock, limit: int | None) -> R_co: ...
+
+
+class Stage(Protocol[R_co]):
+    """A stage as it is called: the run is made by the call; `trigger` says who called."""
+
+    __name__: str
+
+    def __call__(
+        self, *, clock: Clock = ..., limit: int | None = ..., trigger: str = ...
+    ) -> R_co: ...
 
 
 def worker_name() -> str:
@@ -45,7 +59,7 @@ def worker_name() -> str:
     return f"{socket.gethostname()}:{os.getpid()}"
 
 
-def stage(verb: Callable[Concatenate[StageRun, P], R]) -> Callable[P, R]:
+def stage(verb: Verb[R_co]) -> Stage[R_co]:
     """Wrap a batch verb so that each run opens, closes and reports on its own row.
 
     The verb receives the run as its first argument; callers never pass it. An error closes the
@@ -53,11 +67,12 @@ def stage(verb: Callable[Concatenate[StageRun, P], R]) -> Callable[P, R]:
     """
 
     @wraps(verb)
-    def audited(*args: P.args, **kwargs: P.kwargs) -> R:
-        trigger = str(kwargs.pop("trigger", "command"))
+    def audited(
+        *, clock: Clock = timezone.now, limit: int | None = None, trigger: str = "command"
+    ) -> R_co:
         run = open_run(verb.__name__, trigger=trigger)
         try:
-            report = verb(run, *args, **kwargs)
+            report = verb(run, clock=clock, limit=limit)
         except BaseException as error:  # KeyboardInterrupt and SystemExit close the row, too.
             claims.let_go(run)
             close_run(run, status="failed", error=f"{type(error).__name__}: {error}")
@@ -75,7 +90,9 @@ def open_run(name: str, *, trigger: str) -> StageRun:
         return StageRun.objects.create(stage=name, trigger_source=trigger, worker=worker_name())
 
 
-def close_run(run: StageRun, *, status: str, report: dict[str, Any] | None = None, error: str = "") -> None:
+def close_run(
+    run: StageRun, *, status: str, report: dict[str, Any] | None = None, error: str = ""
+) -> None:
     """Finish the row; the update names only what may change on it."""
     StageRun.objects.filter(pk=run.pk, status="running").update(
         status=status,

@@ -15,10 +15,10 @@ from memory.models import AccessKey, Principal
 
 
 class KeyAuthentication(BaseAuthentication):
-    """`Authorization: Bearer KEY`, `apikey: KEY` or `X-API-Key: KEY`; never a cookie, never a URL."""
+    """`Authorization: Bearer KEY`, `apikey: KEY` or `X-API-Key: KEY`; no cookie, no URL."""
 
     def authenticate(self, request: Request) -> tuple[Principal, AccessKey] | None:
-        if any(value.startswith(f"{KEY_MARK}_") for value in request.query_params.values()):
+        if any(str(value).startswith(f"{KEY_MARK}_") for value in request.query_params.values()):
             raise ParseError("A key does not belong in a URL, where logs keep it: send a header.")
         key = key_of(request)
         if not key:
@@ -39,6 +39,15 @@ def key_of(request: Request) -> str:
         return value.strip()
     named = request.headers.get("apikey") or request.headers.get("X-API-Key") or ""
     return str(named).strip()
+
+
+def caller(request: Request) -> tuple[Principal, AccessKey]:
+    """Who the request stands for, and by which key; only behind `needs`."""
+    principal: Any = request.user
+    key: Any = request.auth
+    assert isinstance(principal, Principal)
+    assert isinstance(key, AccessKey)
+    return principal, key
 
 
 def needs(scope: str) -> type[BasePermission]:

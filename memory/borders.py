@@ -169,9 +169,13 @@ def _topic(
         return None
     if here == UNKNOWN:
         return Border(stretch[at].item, "topic", None, topic_shift, False, "not_checked")
-    lower_next = following not in (None, UNKNOWN) and following < here  # type: ignore[operator]
+    lower_next = following not in (None, UNKNOWN) and following < here
     return Border(
-        stretch[at].item, "topic", round(here, 6), topic_shift, here < topic_shift and not lower_next
+        stretch[at].item,
+        "topic",
+        round(here, 6),
+        topic_shift,
+        here < topic_shift and not lower_next,
     )
 
 

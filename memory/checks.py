@@ -16,7 +16,7 @@ def register_all() -> None:
 
 def queue(app_configs: Sequence[Any] | None, **kwargs: Any) -> list[CheckMessage]:
     """The queue's own defaults repeat tasks for ever, or twice at once."""
-    cluster = settings.Q_CLUSTER
+    cluster: dict[str, Any] = settings.Q_CLUSTER
     found: list[CheckMessage] = []
     if cluster.get("retry", 0) <= cluster.get("timeout", 0):
         found.append(

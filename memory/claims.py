@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db import connection, transaction
 
@@ -48,10 +49,11 @@ class Held:
 
 CLAIM_SQL = """
 WITH free AS (
-    SELECT id FROM memory_claim
-    WHERE stage = %(stage)s AND unit = ANY(%(units)s::text[]) AND parked_at IS NULL
-      AND (lease_until IS NULL OR lease_until <= %(now)s)
-    ORDER BY id LIMIT %(limit)s FOR UPDATE SKIP LOCKED)
+    SELECT c.id FROM memory_claim c
+    JOIN unnest(%(units)s::text[]) WITH ORDINALITY AS wanted(unit, place) USING (unit)
+    WHERE c.stage = %(stage)s AND c.parked_at IS NULL
+      AND (c.lease_until IS NULL OR c.lease_until <= %(now)s)
+    ORDER BY wanted.place LIMIT %(limit)s FOR UPDATE OF c SKIP LOCKED)
 UPDATE memory_claim c
 SET worker = %(worker)s, lease_until = %(until)s, attempts = c.attempts + 1
 FROM free WHERE c.id = free.id
@@ -67,7 +69,7 @@ def claim(run: StageRun, units: Sequence[str], *, now: datetime, limit: int) -> 
     if not units:
         return []
     worker = hand(run)
-    values = {
+    values: dict[str, Any] = {
         "stage": run.stage,
         "units": list(units),
         "now": now,

@@ -97,7 +97,13 @@ def capture_files(
 
 
 def _capture_file(
-    path: Path, tally: FileTally, *, owner: Principal, source: str | None, project: str, dry_run: bool
+    path: Path,
+    tally: FileTally,
+    *,
+    owner: Principal,
+    source: str | None,
+    project: str,
+    dry_run: bool,
 ) -> None:
     turns = _turns(path, source, tally)
     latest: dict[str, datetime] = {}

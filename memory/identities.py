@@ -79,5 +79,3 @@ class Known:
             if (id_ := self.identities.get(identity)) is not None:
                 return id_
         return None
-
-

@@ -116,7 +116,12 @@ def judge(
 
 
 def _keyed(
-    index: int, item: Incoming, body: str, flags: dict[str, Any], occurred_at: datetime, registry: Registry
+    index: int,
+    item: Incoming,
+    body: str,
+    flags: dict[str, Any],
+    occurred_at: datetime,
+    registry: Registry,
 ) -> Prepared:
     """Attribute the item and make its keys; every other text of it is cleaned and redacted, too."""
     cleaned, changed = clean(
@@ -136,9 +141,7 @@ def _keyed(
         original_timestamp=item.original_timestamp, visibility=item.visibility,
         confidentiality=item.confidentiality,
     )  # fmt: skip
-    attributed = attribute(
-        registry, project=safe.project, cwd=safe.cwd, metadata=metadata
-    )
+    attributed = attribute(registry, project=safe.project, cwd=safe.cwd, metadata=metadata)
     # Without an instant of its own an item has no place in time, so only its session tells it
     # from another one of the same words.
     known = occurred_at if item.original_timestamp and "clock" not in flags else None
@@ -172,5 +175,3 @@ def instant(given: datetime | None, *, now: datetime) -> tuple[datetime, str]:
     if utc < PAST_MIN:
         return now, "impossible"
     return utc, ""
-
-

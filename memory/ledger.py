@@ -66,7 +66,9 @@ def emit(text: str, *, owner: Principal, kind: str, reference: str = "", now: da
     )
 
 
-def shown_before(notes: Collection[UUID], *, owner: Principal, session: str, by: datetime) -> set[UUID]:
+def shown_before(
+    notes: Collection[UUID], *, owner: Principal, session: str, by: datetime
+) -> set[UUID]:
     """Which of these notes had been put into this session before `by`."""
     if not session:
         return set()

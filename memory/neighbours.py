@@ -43,13 +43,12 @@ def wide_scan() -> None:
     """Let HNSW go on until enough rows pass the filters; only until the transaction ends."""
     with connection.cursor() as cursor:
         cursor.execute(
-            f"SET LOCAL hnsw.iterative_scan = strict_order; SET LOCAL hnsw.ef_search = {HNSW_EF_SEARCH}"
+            "SET LOCAL hnsw.iterative_scan = strict_order;"
+            f" SET LOCAL hnsw.ef_search = {HNSW_EF_SEARCH}"
         )
 
 
-def older_neighbours(
-    note: Note, *, now: datetime, floor: float, limit: int
-) -> list[Neighbour]:
+def older_neighbours(note: Note, *, now: datetime, floor: float, limit: int) -> list[Neighbour]:
     """Live older notes of the same owner and project: those over the embedder's floor by cosine,
     then those that share rare terms; at most `limit`, best first."""
     pool = (

@@ -30,9 +30,7 @@ class OwnedQuerySet(models.QuerySet[Any]):
             raise Unscoped
         # A subquery over two tiny tables, hashed once: a join would keep the planner off HNSW.
         mates = type(principal)._base_manager.filter(groups__members=principal).values("pk")
-        seen = (
-            Q(owner=principal) | Q(visibility="common") | Q(visibility="team", owner__in=mates)
-        )
+        seen = Q(owner=principal) | Q(visibility="common") | Q(visibility="team", owner__in=mates)
         return self._open().filter(seen)
 
     def as_pipeline(self) -> Self:
@@ -40,7 +38,7 @@ class OwnedQuerySet(models.QuerySet[Any]):
         return self._open()
 
     def _open(self) -> Self:
-        opened = self._chain()
+        opened: Self = self._chain()  # type: ignore[attr-defined]
         opened._scoped = True
         return opened
 
@@ -55,7 +53,7 @@ class OwnedQuerySet(models.QuerySet[Any]):
 
     def _fetch_all(self) -> None:
         self._guard()
-        super()._fetch_all()  # type: ignore[misc]
+        super()._fetch_all()
 
     def iterator(self, *args: Any, **kwargs: Any) -> Iterator[Any]:
         self._guard()
@@ -95,7 +93,9 @@ class NoteQuerySet(OwnedQuerySet):
 
     def believed(self, *, as_of: datetime, known_at: datetime) -> Self:
         """What Argus, knowing what it knew at `known_at`, held true about the moment `as_of`."""
-        known = Q(deleted_at__isnull=True) | Q(deleted_at__gt=known_at) | Q(retired_reason="superseded")
+        known = (
+            Q(deleted_at__isnull=True) | Q(deleted_at__gt=known_at) | Q(retired_reason="superseded")
+        )
         unended = Q(valid_to__isnull=True) | Q(valid_to__gt=as_of) | Q(invalidated_at__gt=known_at)
         return self.filter(known, unended, created_at__lte=known_at, valid_from__lte=as_of)
 

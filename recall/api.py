@@ -13,7 +13,7 @@ from rest_framework.decorators import api_view, parser_classes, permission_class
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from memory.auth import needs
+from memory.auth import caller, needs
 from memory.doors import CappedJSONParser, parse
 from recall.context import recall_context
 from recall.links import open_note
@@ -54,7 +54,7 @@ def notes_for_prompt(request: Request) -> Response:
     prompt = parse(PROMPT, given)
     recalled = recall_notes(
         prompt.query,
-        principal=request.user,
+        principal=caller(request)[0],
         session=prompt.session,
         cwd=prompt.cwd,
         floor=_allowed_floor(request, prompt.floor),
@@ -64,7 +64,7 @@ def notes_for_prompt(request: Request) -> Response:
 
 
 def _allowed_floor(request: Request, floor: float | None) -> float | None:
-    if floor is None or "operate" in request.auth.scopes:
+    if floor is None or "operate" in caller(request)[1].scopes:
         return floor
     return max(floor, settings.ARGUS.recall_floor)
 
@@ -75,7 +75,7 @@ def context_for_session(request: Request) -> Response:
     """The notes a session should know from its start."""
     place = parse(PLACE, request.query_params.dict())
     context = recall_context(
-        principal=request.user, cwd=place.cwd, session=place.session, now=timezone.now()
+        principal=caller(request)[0], cwd=place.cwd, session=place.session, now=timezone.now()
     )
     return Response(context.as_json(), headers=HEADERS)
 
@@ -84,5 +84,5 @@ def context_for_session(request: Request) -> Response:
 @permission_classes([needs("recall")])
 def note_by_id(request: Request, note_id: UUID) -> Response:
     """One note with its evidence and links; somebody else's answers 404."""
-    opened = open_note(note_id, principal=request.user, now=timezone.now())
+    opened = open_note(note_id, principal=caller(request)[0], now=timezone.now())
     return Response(opened, headers=HEADERS)

@@ -63,7 +63,9 @@ def recall_context(
     started = time.perf_counter()
     project = attribute(Registry.load(), cwd=cwd).name
     own_first = Case(
-        When(project__name=project or "", then=Value(0)), default=Value(1), output_field=IntegerField()
+        When(project__name=project or "", then=Value(0)),
+        default=Value(1),
+        output_field=IntegerField(),
     )
     rows = list(
         Note.objects.visible_to(principal)

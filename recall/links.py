@@ -86,7 +86,8 @@ def _siblings(note: Note, principal: Principal, now: datetime) -> list[dict[str,
 
 def _chain(note: Note, principal: Principal) -> list[dict[str, Any]]:
     """What this note replaced and what replaced it, oldest verdict first."""
-    seen, edge = {note.pk}, {note.pk}
+    seen: set[UUID] = {note.pk}
+    edge: set[UUID] = {note.pk}
     rows: dict[int, DedupVerdict] = {}
     for _ in range(CHAIN_STEPS_MAX):
         found = DedupVerdict.objects.filter(
@@ -96,7 +97,7 @@ def _chain(note: Note, principal: Principal) -> list[dict[str, Any]]:
         if not fresh:
             break
         rows |= fresh
-        edge = {pk for row in fresh.values() for pk in (row.note_id, row.target_id)} - seen
+        edge = {pk for row in fresh.values() for pk in (row.note_id, row.target_id) if pk} - seen
         seen |= edge
     visible = {
         one.pk: one

@@ -133,7 +133,14 @@ def _search(
     block = render([hit.note for hit in top])
     notes = tuple(top[position] for position in block.included)
     return Recalled(
-        _outcome(weighed, notes), block.text, notes, tuple(weighed), block.omitted, asked, floors, tracks
+        _outcome(weighed, notes),
+        block.text,
+        notes,
+        tuple(weighed),
+        block.omitted,
+        asked,
+        floors,
+        tracks,
     )
 
 
@@ -144,9 +151,7 @@ def _outcome(weighed: list[Hit], notes: tuple[Hit, ...]) -> str:
 
 
 @transaction.atomic
-def _record(
-    recalled: Recalled, where: Where, *, principal: Principal, now: datetime
-) -> Recalled:
+def _record(recalled: Recalled, where: Where, *, principal: Principal, now: datetime) -> Recalled:
     """Write the ledger row and the emission; both or neither."""
     injected = {hit.note["id"] for hit in recalled.notes}
     tracks = recalled.tracks

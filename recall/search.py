@@ -89,7 +89,9 @@ def search(query: str, *, principal: Principal, now: datetime) -> Tracks:
     return Tracks(ranked, model.name, tuple(asked), tuple(degraded), timings)
 
 
-def fetch(ids: Iterable[UUID], *, principal: Principal, now: datetime) -> dict[UUID, dict[str, Any]]:
+def fetch(
+    ids: Iterable[UUID], *, principal: Principal, now: datetime
+) -> dict[UUID, dict[str, Any]]:
     """The columns of these notes, as far as they are live and visible, by id."""
     pool = Note.objects.visible_to(principal).live(now).filter(pk__in=list(ids))
     return {row["id"]: row for row in pool.values(*COLUMNS)}

@@ -52,7 +52,9 @@ def exit_code(report: dict[str, Any]) -> int:
     stages = [report, *(value for value in report.values() if isinstance(value, dict))]
     if any(stage.get("transient_failures") for stage in stages):
         return EXIT_AWAY
-    if any(stage.get(word) for stage in stages for word in ("parked", "content_failures", "failed")):
+    if any(
+        stage.get(word) for stage in stages for word in ("parked", "content_failures", "failed")
+    ):
         return EXIT_PARTIAL
     return EXIT_OK
 
@@ -62,7 +64,9 @@ def summary(report: dict[str, Any]) -> str:
     nested = {key: value for key, value in report.items() if isinstance(value, dict)}
     flat = {key: value for key, value in report.items() if not isinstance(value, dict) and value}
     lines = [", ".join(f"{words(key)} {value}" for key, value in flat.items())] if flat else []
-    lines += [f"{words(key)}: {summary(value) or 'nothing'}" for key, value in nested.items() if value]
+    lines += [
+        f"{words(key)}: {summary(value) or 'nothing'}" for key, value in nested.items() if value
+    ]
     return "\n".join(line for line in lines if line) or "nothing to do"
 
 

@@ -18,7 +18,7 @@ class Group(models.Model):
 
 
 class Principal(models.Model):
-    """One person. Keys, web users and commands each stand for one; identity is never an argument."""
+    """One person: keys, web users and commands stand for one; identity is never an argument."""
 
     name = models.TextField(unique=True)
     user = models.OneToOneField(

@@ -71,7 +71,7 @@ class EpisodeTurn(models.Model):
 
 
 class SegmentCheck(models.Model):
-    """One look for a border before a turn: what was measured, against what, and did it fire. Frozen."""
+    """One look for a border before a turn: measured, against what, fired or not. Frozen."""
 
     raw_item = models.ForeignKey(RawItem, on_delete=models.PROTECT)
     check_kind = models.TextField()

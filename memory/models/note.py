@@ -24,7 +24,7 @@ VERDICT_STATUSES = ("applied", "pending", "approved", "rejected", "undone")
 
 
 class Note(models.Model):
-    """Distilled text with evidence. What it says is frozen; retirement, confidence, vector are not."""
+    """Distilled text with evidence. Frozen but for retirement, confidence and vector."""
 
     id = models.UUIDField(primary_key=True)
     owner = models.ForeignKey(Principal, on_delete=models.PROTECT)
@@ -82,7 +82,9 @@ class Note(models.Model):
                 condition=Q(confidentiality__in=CONFIDENTIALITIES), name="note_goes"
             ),
             models.CheckConstraint(
-                condition=Q(confidence__gte=0, confidence__lte=1, importance__gte=0, importance__lte=1),
+                condition=Q(
+                    confidence__gte=0, confidence__lte=1, importance__gte=0, importance__lte=1
+                ),
                 name="note_bounds",
             ),
         ]
@@ -124,7 +126,7 @@ class Note(models.Model):
 
 
 class Evidence(models.Model):
-    """Edge from a note to the span of a raw item, or to a parent note, that bears it out. Frozen."""
+    """Edge from a note to the span, or to the parent note, that bears it out. Frozen."""
 
     note = models.ForeignKey(Note, on_delete=models.PROTECT, related_name="evidence")
     raw_item = models.ForeignKey(RawItem, null=True, on_delete=models.PROTECT, related_name="cited")

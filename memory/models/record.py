@@ -86,7 +86,9 @@ class Session(models.Model):
         ]
         indexes = [
             # Read by segment: sessions with unsegmented turns.
-            models.Index(fields=["last_captured_at"], condition=Q(pending=True), name="session_todo"),
+            models.Index(
+                fields=["last_captured_at"], condition=Q(pending=True), name="session_todo"
+            ),
         ]
 
     def __str__(self) -> str:

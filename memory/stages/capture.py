@@ -35,6 +35,7 @@ REFUSED_CHARACTERS_MAX = 160
 #: Tries when concurrent posts of the same items stand in each other's way.
 DEADLOCK_TRIES_MAX = 3
 
+
 @dataclass(frozen=True)
 class SessionEnd:
     """The client says that a session is over, so that its open tail may close."""
@@ -146,7 +147,10 @@ COLUMNS = (
     ("copy_key", "text"), ("near_key", "text"), ("near_duplicate_of_id", "bigint"),
 )  # fmt: skip
 
-INSERT_SQL = "INSERT INTO memory_rawitem ({names}) SELECT * FROM unnest({arrays}) ON CONFLICT DO NOTHING RETURNING id".format(
+INSERT_SQL = """
+INSERT INTO memory_rawitem ({names}) SELECT * FROM unnest({arrays})
+ON CONFLICT DO NOTHING RETURNING id
+""".format(
     names=", ".join(name for name, _ in COLUMNS),
     arrays=", ".join(f"%s::{kind}[]" for _, kind in COLUMNS),
 )

@@ -14,7 +14,6 @@ from datetime import datetime
 from uuid import UUID
 
 from django.db import transaction
-from django.utils import timezone
 
 from memory import claims, verdicts
 from memory.audit import Clock, beat, stage
@@ -61,7 +60,7 @@ class Found:
 
 
 @stage
-def dedup(run: StageRun, *, clock: Clock = timezone.now, limit: int | None = None) -> DedupReport:
+def dedup(run: StageRun, *, clock: Clock, limit: int | None) -> DedupReport:
     """Judge every embedded note once, oldest first."""
     counts: Counter[str] = Counter()
     seen: set[str] = set()
@@ -95,7 +94,9 @@ def dedup(run: StageRun, *, clock: Clock = timezone.now, limit: int | None = Non
 
 def _waiting(now: datetime) -> list[str]:
     parked = claims.parked("dedup")
-    rows = Note.objects.as_pipeline().live(now).undecided().order_by("valid_from", "created_at", "pk")
+    rows = (
+        Note.objects.as_pipeline().live(now).undecided().order_by("valid_from", "created_at", "pk")
+    )
     ids = rows.values_list("pk", flat=True)[: NOTES_LOOKED_AT + len(parked)]
     return [unit for pk in ids if (unit := f"note:{pk}") not in parked]
 
@@ -148,11 +149,16 @@ def _ask(note: Note, run: StageRun, *, now: datetime) -> Found:
         (note.confidentiality, *(n.note.confidentiality for n in near)), key=CONFIDENTIALITIES.index
     )
     judged_by = judge(strictest)
-    judgement, usage = judged_by.judge(
-        _statement(note),
-        [_statement(n.note) for n in near],
-        origin=Origin("dedup", f"note:{note.pk}", strictest, run.pk),
-    )
+    origin = Origin("dedup", f"note:{note.pk}", strictest, run.pk)
+    new = _statement(note)
+    judgement, usage = judged_by.judge(new, [_statement(n.note) for n in near], origin=origin)
+    if judgement.verdict == "distinct":
+        # Read late, said early: what was said after it may have replaced it already.
+        for one in (n.note for n in near if n.note.valid_from > note.valid_from):
+            told, cost = judged_by.judge(_statement(one), [new], origin=origin)
+            if told.verdict == "supersede":
+                judgement = Judgement("supersede", str(one.pk), told.reasoning)
+                return Found(judgement, cost, tuple(near))
     return Found(judgement, usage, tuple(near))
 
 

@@ -1,6 +1,6 @@
 """Distill: each closed episode, document, event or synthesis becomes notes with evidence.
 
-Reads: episode, episode_turn, raw_item. Writes: note, evidence, episode.distilled_at, distilled_item.
+Reads: episode, episode_turn, raw_item. Writes: note, evidence, episode, distilled_item.
 Audits: gate_rejection, distill_failure, llm_call, claim, stage_run.
 Verify: every live note's quote is the span of its raw item; a unit's notes are replaced at once.
 """
@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import transaction
-from django.utils import timezone
 
 from memory import claims, gate, lexical
 from memory.audit import Clock, beat, stage
@@ -90,7 +89,7 @@ class Judged:
 
 
 @stage
-def distill(run: StageRun, *, clock: Clock = timezone.now, limit: int | None = None) -> DistillReport:
+def distill(run: StageRun, *, clock: Clock, limit: int | None) -> DistillReport:
     """Distill every unit that waits; each is tried once a run, and written in one transaction."""
     counts: Counter[str] = Counter()
     rejected: Counter[str] = Counter()
@@ -159,7 +158,9 @@ def _load(name: str) -> Unit | None:
         source = Episode.objects.as_pipeline().select_related("owner").filter(
             unit_key=name, distilled_at__isnull=True
         ).first()  # fmt: skip
-        items = [turn.raw_item for turn in source.turns.select_related("raw_item")] if source else []
+        items = (
+            [turn.raw_item for turn in source.turns.select_related("raw_item")] if source else []
+        )
     else:
         source = RawItem.objects.as_pipeline().select_related("owner").filter(
             pk=int(key), distilled__isnull=True
@@ -239,7 +240,13 @@ def _replace_notes(
 
 
 def _note(
-    run: StageRun, unit: Unit, draft: Draft, grounded: gate.Grounded, check: Check | None, *, now: datetime
+    run: StageRun,
+    unit: Unit,
+    draft: Draft,
+    grounded: gate.Grounded,
+    check: Check | None,
+    *,
+    now: datetime,
 ) -> tuple[Note, Evidence]:
     candidate, item = grounded.candidate, unit.items[grounded.passage.item_id]
     span = f"{item.dedup_key}:{grounded.start}:{grounded.end}"

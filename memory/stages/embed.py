@@ -14,7 +14,6 @@ from datetime import datetime
 from uuid import UUID
 
 from django.db import connection, transaction
-from django.utils import timezone
 
 from memory import claims
 from memory.audit import Clock, beat, stage
@@ -46,13 +45,13 @@ class EmbedReport:
 
 
 @stage
-def embed(run: StageRun, *, clock: Clock = timezone.now, limit: int | None = None) -> EmbedReport:
+def embed(run: StageRun, *, clock: Clock, limit: int | None) -> EmbedReport:
     """Give every live note its vector; one bad note never keeps its batch from theirs."""
     return _embed_all(run, embedder(), clock=clock, limit=limit, anew=False)
 
 
 @stage
-def reembed(run: StageRun, *, clock: Clock = timezone.now, limit: int | None = None) -> EmbedReport:
+def reembed(run: StageRun, *, clock: Clock, limit: int | None) -> EmbedReport:
     """After a change of model: every live note of another model gets a vector of this one.
 
     Resumable: what has the new vector is left alone.
@@ -172,7 +171,9 @@ def text_of(note: Note) -> str:
     return note.content if bare in note.content else f"{note.title}\n{note.content}"
 
 
-def _write(vectors: Mapping[UUID, Sequence[float]], model: str, *, now: datetime, anew: bool) -> None:
+def _write(
+    vectors: Mapping[UUID, Sequence[float]], model: str, *, now: datetime, anew: bool
+) -> None:
     with connection.cursor() as cursor:
         cursor.executemany(
             "UPDATE memory_note SET embedding = %s::halfvec, embedding_model = %s, embedded_at = %s"

@@ -15,7 +15,6 @@ from typing import Any
 
 from django.db import transaction
 from django.db.models import F, Max
-from django.utils import timezone
 
 from memory import claims
 from memory.attribution import Attributed, majority, nearest_centroid
@@ -64,7 +63,7 @@ class SegmentReport:
 
 
 @stage
-def segment(run: StageRun, *, clock: Clock = timezone.now, limit: int | None = None) -> SegmentReport:
+def segment(run: StageRun, *, clock: Clock, limit: int | None) -> SegmentReport:
     """Close every episode that can be closed, in all sessions with unplaced turns."""
     total: Counter[str] = Counter()
     reasons: Counter[str] = Counter()
@@ -149,7 +148,9 @@ def _with_vectors(
     run: StageRun, session: Session, items: Sequence[RawItem]
 ) -> tuple[list[Turn], int]:
     """Turns with their vectors; how many borders cannot be checked because the embedder is away."""
-    known = turn_vectors(items, embedder(), Origin("segment", f"session:{session.pk}", run_id=run.pk))
+    known = turn_vectors(
+        items, embedder(), Origin("segment", f"session:{session.pk}", run_id=run.pk)
+    )
     turns = [
         Turn(
             item=item,
@@ -215,14 +216,23 @@ def _write_episode(
         [EpisodeTurn(episode=episode, raw_item=i, position=n) for n, i in enumerate(items)]
     )
     Attribution.objects.create(
-        episode=episode, method=attributed.method, confidence=attributed.confidence, run=run, **audit
+        episode=episode,
+        method=attributed.method,
+        confidence=attributed.confidence,
+        run=run,
+        **audit,
     )
     if vector and audit["project_id"] and attributed.method in LEARNS_FROM:
         _learn(session, audit["project_id"], vector, model=model, now=now)
 
 
 def _attribute(
-    session: Session, items: Sequence[RawItem], vector: list[float] | None, *, model: str, now: datetime
+    session: Session,
+    items: Sequence[RawItem],
+    vector: list[float] | None,
+    *,
+    model: str,
+    now: datetime,
 ) -> tuple[Attributed, dict[str, Any]]:
     """The episode's project, and the columns of its audit row."""
     cwds = Counter(item.cwd for item in items if item.cwd)
@@ -240,7 +250,9 @@ def _attribute(
         return attributed, audit
     rows = {
         row.project.name: row
-        for row in Centroid.objects.filter(owner=session.owner, model=model).select_related("project")
+        for row in Centroid.objects.filter(owner=session.owner, model=model).select_related(
+            "project"
+        )
     }
     found = nearest_centroid(vector, {name: row.vector for name, row in rows.items()})
     if found is None:

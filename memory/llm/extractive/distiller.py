@@ -1,8 +1,7 @@
 """The distiller that needs no network and no key: it quotes the sentences worth keeping.
 
 Every note is one contiguous verbatim range of one passage, chosen by what the sentence shows
-(`memory.llm.extractive.worth`), made to stand alone by reaching back one sentence or by quoting its neighbour
-as context. It knows nothing about gates, storage or models.
+(`worth`), made to stand alone by reaching back one sentence or by quoting its neighbour as context. It knows nothing about gates, storage or models.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How much a sentence is worth keeping: points from what it shows, and what speaks against it.
 
-Pure arithmetic over `memory.llm.extractive.cues`. It knows nothing about spans, titles or how many are kept.
+Pure arithmetic over `cues`. It knows nothing about spans, titles or how many are kept.
 """
 
 from __future__ import annotations

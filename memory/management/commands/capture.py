@@ -22,8 +22,12 @@ class Command(ArgusCommand):
         super().add_arguments(parser)
         parser.add_argument("paths", nargs="+", metavar="PATH")
         parser.add_argument("--source", choices=SOURCES, help="read every file as this")
-        parser.add_argument("--project", default="", help="the project of everything in these files")
-        parser.add_argument("--dry-run", action="store_true", help="judge everything, store nothing")
+        parser.add_argument(
+            "--project", default="", help="the project of everything in these files"
+        )
+        parser.add_argument(
+            "--dry-run", action="store_true", help="judge everything, store nothing"
+        )
         parser.add_argument("--no-progress", action="store_true")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -39,7 +43,9 @@ class Command(ArgusCommand):
                 )
         except FileNotFoundError as error:
             raise CommandError(str(error), returncode=EXIT_USAGE) from error
-        self.say(tally.as_json(), as_json=options["json"], line=self.line(tally, options["dry_run"]))
+        self.say(
+            tally.as_json(), as_json=options["json"], line=self.line(tally, options["dry_run"])
+        )
         self.leave(EXIT_PARTIAL if tally.bad_lines or tally.unreadable else 0)
 
     def line(self, tally: FileTally, dry_run: bool) -> str:

@@ -23,6 +23,11 @@ class Command(ArgusCommand):
         scopes = [scope.strip() for scope in options["scope"].split(",") if scope.strip()]
         with plain_errors():
             key, row = create_key(owner=options["owner"], scopes=scopes, name=options["name"])
-        report = {"key": key, "prefix": row.prefix, "owner": row.principal.name, "scopes": row.scopes}
+        report = {
+            "key": key,
+            "prefix": row.prefix,
+            "owner": row.principal.name,
+            "scopes": row.scopes,
+        }
         line = f"{key}\nfor {row.principal.name}, scopes {', '.join(row.scopes)}; shown this once"
         self.say(report, as_json=options["json"], line=line)

@@ -12,7 +12,15 @@ class Command(ArgusCommand):
     help = "List access keys."
 
     def handle(self, *args: Any, **options: Any) -> None:
-        columns = ("prefix", "principal__name", "name", "scopes", "created_at", "last_used_at", "revoked_at")
+        columns = (
+            "prefix",
+            "principal__name",
+            "name",
+            "scopes",
+            "created_at",
+            "last_used_at",
+            "revoked_at",
+        )
         rows = list(AccessKey.objects.order_by("created_at").values(*columns))
         lines = [
             f"{row['prefix']}  {row['principal__name']:<12} {','.join(row['scopes']):<28}"
