@@ -52,7 +52,9 @@ class Rejection:
     detail: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        return asdict(self.candidate)
+        """The candidate for its row; what it may not say is not kept there either."""
+        fields = asdict(self.candidate)
+        return {name: _redacted(value) for name, value in fields.items()}
 
 
 def judge(candidate: Candidate, passages: Sequence[Passage]) -> Grounded | Rejection:
@@ -92,3 +94,9 @@ def ground(candidate: Candidate, passages: Sequence[Passage]) -> Grounded | Reje
         "grounding",
         "the quote runs over two turns" if spans_turns else "no passage holds the quote",
     )
+
+
+def _redacted(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_redacted(one) for one in value]
+    return redact(value).text if isinstance(value, str) else value

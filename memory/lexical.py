@@ -66,8 +66,11 @@ class AnyOf(SearchQuery):
         self.literal = " | ".join(quoted(lexeme) for lexeme in lexemes_)
         super().__init__(self.literal, search_type="raw")
 
-    def as_sql(self, *args: Any, **kwargs: Any) -> tuple[str, tuple[str | int, ...]]:
-        return "%s::tsquery", (self.literal,)
+    def as_sql(  # type: ignore[override]
+        self, *args: Any, **kwargs: Any
+    ) -> tuple[str, list[str]]:
+        # Why a list: the lookup adds it to a list of its own.
+        return "%s::tsquery", [self.literal]
 
 
 def quoted(lexeme: str) -> str:

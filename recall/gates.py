@@ -7,12 +7,19 @@ from dataclasses import dataclass
 from memory.text.clean import clean_text
 from memory.text.fence import unwrap
 from memory.text.poison import harness
-from memory.text.words import meaningful
+from memory.text.stopwords import STOP_WORDS
+from memory.text.words import meaningful, words
 
 #: Meaningful tokens below which a prompt is not searched for; CJK counts by characters.
 # Why: "ok, go on" matches everything a little and nothing well.
 # Calibrate: injections with fewer tokens that people marked useful.
 PROMPT_TOKENS_MIN = 5
+
+#: Words of matter from which on the function words around them count as tokens, too.
+# Why: "which port does the staging database use" holds four words of matter and is a whole
+# question; "yes please go ahead and do it" holds two and asks nothing.
+# Calibrate: prompts of three and four words of matter, by what people marked useful.
+MATTER_WORDS_MIN = 3
 
 #: Characters of a prompt that are searched for.
 # Why: what is asked stands at the start or is short; a pasted log is not a question.
@@ -36,6 +43,14 @@ def ask(prompt: str) -> Asked:
     if what := harness(text):
         return Asked(text[:PROMPT_CHARACTERS_MAX], "system_turn", what)
     text = text[:PROMPT_CHARACTERS_MAX]
-    if (tokens := meaningful(text)) < PROMPT_TOKENS_MIN:
+    if (tokens := substance(text)) < PROMPT_TOKENS_MIN:
         return Asked(text, "too_short", f"{tokens} meaningful tokens, {PROMPT_TOKENS_MIN} needed")
     return Asked(text)
+
+
+def substance(text: str) -> int:
+    """How many tokens a prompt has to search with; function words count beside enough matter."""
+    matter = meaningful(text)
+    if not MATTER_WORDS_MIN <= matter < PROMPT_TOKENS_MIN:
+        return matter
+    return matter + len(STOP_WORDS.intersection(words(text)))
