@@ -220,6 +220,7 @@ LOGGING = {
         "django-q": {"level": "DEBUG" if ARGUS.log_level == "DEBUG" else "WARNING"},
         # Why: they report the address of each request, keys and all.
         "httpx": {"level": "WARNING"},
+        "httpx2": {"level": "WARNING"},
         "openai": {"level": "WARNING"},
     },
 }

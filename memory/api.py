@@ -13,8 +13,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from memory.auth import caller, needs
-from memory.doors import CappedJSONParser, TooLarge, faults, parse
+from memory.doors import CappedJSONParser, TooLarge, body, faults, parse
 from memory.doors import problem as problem
+from memory.errors import RefusedError
 from memory.intake import Incoming, Invalid
 from memory.pipeline import process
 from memory.stages.capture import (
@@ -45,37 +46,42 @@ INCOMING = TypeAdapter(Incoming)
 @parser_classes([CappedJSONParser])
 def capture_items(request: Request) -> Response:
     """Store one item (201 new, 200 known or refused) or a batch (200), each item judged alone."""
-    batched = isinstance(request.data, dict) and "items" in request.data
-    batch = parse(BATCH, request.data) if batched else Batch([request.data])
+    data = body(request)
+    batched = isinstance(data, dict) and "items" in data
+    batch = parse(BATCH, data) if batched else Batch([data])
     if len(batch.items) > BATCH_ITEMS_MAX:
         raise TooLarge(f"{len(batch.items)} items, {BATCH_ITEMS_MAX} are allowed in one post.")
     owner, key = caller(request)
     report = capture(
-        [incoming(one, alone=not batched) for one in batch.items],
+        [incoming(one) for one in batch.items],
         owner=owner,
         key=key,
         session_end=batch.session_end,
         client_range=batch.range,
         now=timezone.now(),
     )
-    return Response(_batch_reply(report)) if batched else _single_reply(report)
+    return Response(_batch_reply(report)) if batched else _single_reply(report, data)
 
 
-def incoming(data: Any, *, alone: bool) -> Incoming | Invalid:
-    """Parse one item; alone in its post, an error is the answer, in a batch it is one refusal."""
+def incoming(data: Any) -> Incoming | Invalid:
+    """Parse one item; what is wrong with it is a refusal of this item alone."""
     try:
         return INCOMING.validate_python(data)
     except ValidationError as error:
-        if alone:
-            raise
         detail = "; ".join(f"{one['pointer']}: {one['detail']}" for one in faults(error))
+    try:
         return Invalid(detail, json.dumps(data, default=str))
+    except RecursionError:
+        return Invalid(detail)
 
 
-def _single_reply(report: CaptureReport) -> Response:
+def _single_reply(report: CaptureReport, data: Any) -> Response:
     outcome = report.outcomes[0]
-    body = {**asdict(outcome), "redacted": report.redacted, "receipt": report.receipt}
-    return Response(body, status=201 if outcome.id and not outcome.duplicate else 200)
+    if outcome.refused == "invalid":
+        parse(INCOMING, data)  # Answers with pointers what the receipt has as a sentence.
+        raise RefusedError(outcome.detail)
+    reply = {**asdict(outcome), "redacted": report.redacted, "receipt": report.receipt}
+    return Response(reply, status=201 if outcome.id and not outcome.duplicate else 200)
 
 
 def _batch_reply(report: CaptureReport) -> dict[str, Any]:

@@ -11,11 +11,16 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from posixpath import join, normpath
 from typing import Any
 
 from memory.models import PathRule, Project, ProjectAlias
 
 GLOBAL = "global"
+
+#: Characters of a project's name.
+# Why: it is a folder's name as a rule, and 255 bytes is all that a file system gives one.
+NAME_CHARACTERS_MAX = 200
 
 #: How sure each rule is, 0 to 1; strongest first.
 # Why: an order, not a probability; a reader sorts by it and sees at a glance what was a guess.
@@ -25,8 +30,11 @@ CONFIDENCES = {"explicit": 1.0, "path": 0.95, "git": 0.9, "basename": 0.6}
 #: Folders inside a repository where tools put worktrees; what stands before them is the repository.
 WORKTREE_FOLDERS = re.compile(r"^(.+?)/(?:\.claude/worktrees|\.worktrees|\.git/worktrees)/[^/]+")
 
-#: A person's home or the root of a disk is no project.
-HOMES = re.compile(r"^(?:/root|/home/[^/]+|/Users/[^/]+|[A-Za-z]:/Users/[^/]+|/|[A-Za-z]:/?)$")
+#: A person's home, the folder of all homes, the root of a disk or of a share is no project.
+HOMES = re.compile(
+    r"^(?:/|[A-Za-z]:/?|//[^/]+(?:/[^/]+)?|/root|/mnt/[a-z]"
+    r"|(?:/home|/Users|(?:[A-Za-z]:|/[a-z]|/mnt/[a-z])/Users|//wsl[^/]*/[^/]+/home)(?:/[^/]+)?)$"
+)
 
 
 @dataclass(frozen=True)
@@ -75,6 +83,8 @@ def attribute(
 
 def _named(registry: Registry, name: str, method: str) -> Attributed:
     resolved = registry.names.get(name, name)
+    if len(resolved) > NAME_CHARACTERS_MAX:
+        return Attributed()
     if resolved == GLOBAL and method != "explicit":
         return Attributed()
     return Attributed(resolved, method, CONFIDENCES[method])
@@ -84,7 +94,10 @@ def repository(path: str, metadata: Mapping[str, Any]) -> str:
     """The repository's name from git facts that the client sent, or from a worktree's path."""
     for key in ("git_common_dir", "git_root"):
         if value := metadata.get(key):
-            return last_folder(re.sub(r"/(?:\.git|\.bare)$", "", slashed(str(value))))
+            # `git rev-parse --git-common-dir` answers relative to cwd from inside the main tree.
+            place = normpath(join(path or "/", slashed(str(value))))
+            place = re.sub(r"/(?:\.git|\.bare)(?:/worktrees/[^/]+)?$", "", place)
+            return re.sub(r"\.git$", "", last_folder(place))
     if match := WORKTREE_FOLDERS.match(path):
         return last_folder(match.group(1))
     if url := metadata.get("repo"):

@@ -76,15 +76,23 @@ class Done:
 
 
 def cut(
-    turns: Sequence[Turn], *, now: datetime, ended_at: datetime | None, topic_shift: float
+    turns: Sequence[Turn],
+    *,
+    now: datetime,
+    ended_at: datetime | None,
+    topic_shift: float,
+    closed_until: datetime | None = None,
 ) -> Done:
     """Break time-ordered turns of one session into closed runs and an open tail.
 
     The same turns are cut alike however often and in however many steps this is asked, because a
-    border is judged only when the turns it looks at can no longer change.
+    border is judged only when the turns it looks at can no longer change. `closed_until` is when
+    the last turn before these was said, if there is one.
     """
     cuts: list[Cut] = []
     borders: list[Border] = []
+    if turns and closed_until:
+        borders.append(_gap(closed_until, turns[0]))
     stretches = _stretches(turns, borders)
     for number, stretch in enumerate(stretches):
         last = number == len(stretches) - 1
@@ -101,13 +109,18 @@ def _stretches(turns: Sequence[Turn], borders: list[Border]) -> list[list[Turn]]
     """Split at long pauses; the cheapest border, looked at before every turn."""
     stretches: list[list[Turn]] = [[turns[0]]] if turns else []
     for before, turn in pairwise(turns):
-        minutes = (turn.occurred_at - before.occurred_at) / timedelta(minutes=1)
-        fired = minutes > TIME_GAP_MINUTES
-        borders.append(Border(turn.item, "gap", round(minutes, 3), TIME_GAP_MINUTES, fired))
-        if fired:
+        look = _gap(before.occurred_at, turn)
+        borders.append(look)
+        if look.fired:
             stretches.append([])
         stretches[-1].append(turn)
     return stretches
+
+
+def _gap(before: datetime, turn: Turn) -> Border:
+    minutes = (turn.occurred_at - before) / timedelta(minutes=1)
+    fired = minutes > TIME_GAP_MINUTES
+    return Border(turn.item, "gap", round(minutes, 3), TIME_GAP_MINUTES, fired)
 
 
 def _closing(stretch: Sequence[Turn], *, now: datetime, ended_at: datetime | None) -> str:
@@ -145,6 +158,8 @@ def _cut_stretch(
         if size < TOPIC_TURNS_MIN:
             continue
         look = _topic(stretch, start, at, closed=closed, topic_shift=topic_shift)
+        if look is None and not closed:
+            break  # What follows depends on this border, which cannot be judged yet.
         if look is None:
             continue
         borders.append(look)

@@ -3,6 +3,8 @@
 Any number of workers on any number of hosts may run the same stage. A claim is a row with a
 lease; Postgres arbitrates (SKIP LOCKED). The row goes in the transaction that writes the unit,
 so a unit is written at most once; a killed worker's claim is free again when its lease ends.
+An attempt is counted when the work on the unit begins, so that a unit that kills its worker is
+counted and those that the same worker merely held are not.
 Reads and writes: claim. Writes: distill_failure.
 """
 
@@ -27,9 +29,13 @@ LEASE_SECONDS = 600
 #: Content failures after which a unit is parked.
 CONTENT_FAILURES_MAX = 5
 
-#: Claims without an answer (a worker that died holding it) after which a unit is parked.
+#: Claims without an answer (a worker that died working on it) after which a unit is parked.
 # Why: a unit that kills its worker would otherwise be tried for ever.
 UNANSWERED_CLAIMS_MAX = 5
+
+#: Times the limit of a claim that is entered in the book at once.
+# Why: workers that come at the same moment find free rows behind those that the first one takes.
+ENTERED_PER_CLAIM = 8
 
 
 class ClaimLost(ArgusError):
@@ -38,60 +44,81 @@ class ClaimLost(ArgusError):
 
 @dataclass(frozen=True)
 class Held:
-    """A unit in this worker's hand."""
+    """A unit in this worker's hand; attempts and failures as they were before this claim."""
 
     id: int
     stage: str
     unit: str
     worker: str
     attempts: int
+    content_failures: int
 
+    @property
+    def troubled(self) -> bool:
+        """Whether it failed or cost a worker before; such a unit is best tried by itself."""
+        return bool(self.attempts or self.content_failures)
+
+
+# Units that nobody has are entered, at most so many, in one order: two workers never wait in a ring.
+ENTER_SQL = """
+INSERT INTO memory_claim (stage, unit, worker, attempts, content_failures, parked_reason, created_at)
+SELECT %(stage)s, unit, '', 0, 0, '', %(now)s FROM (
+    SELECT w.unit FROM unnest(%(units)s::text[]) WITH ORDINALITY AS w(unit, place)
+    WHERE NOT EXISTS (
+        SELECT 1 FROM memory_claim c WHERE c.stage = %(stage)s AND c.unit = w.unit
+          AND (c.parked_at IS NOT NULL OR c.lease_until > %(now)s))
+    ORDER BY w.place LIMIT %(ahead)s) AS free
+ORDER BY unit ON CONFLICT (stage, unit) DO NOTHING
+"""
 
 CLAIM_SQL = """
 WITH free AS (
-    SELECT c.id FROM memory_claim c
-    JOIN unnest(%(units)s::text[]) WITH ORDINALITY AS wanted(unit, place) USING (unit)
-    WHERE c.stage = %(stage)s AND c.parked_at IS NULL
-      AND (c.lease_until IS NULL OR c.lease_until <= %(now)s)
-    ORDER BY wanted.place LIMIT %(limit)s FOR UPDATE OF c SKIP LOCKED)
-UPDATE memory_claim c
-SET worker = %(worker)s, lease_until = %(until)s, attempts = c.attempts + 1
+    SELECT c.id FROM unnest(%(units)s::text[]) WITH ORDINALITY AS w(unit, place)
+    JOIN memory_claim c ON c.stage = %(stage)s AND c.unit = w.unit
+    WHERE c.parked_at IS NULL AND (c.lease_until IS NULL OR c.lease_until <= %(now)s)
+    ORDER BY w.place LIMIT %(limit)s FOR UPDATE OF c SKIP LOCKED)
+UPDATE memory_claim c SET worker = %(worker)s, lease_until = %(until)s
 FROM free WHERE c.id = free.id
-RETURNING c.id, c.unit, c.attempts
+RETURNING c.id, c.unit, c.attempts, c.content_failures
 """
 
 
 def claim(run: StageRun, units: Sequence[str], *, now: datetime, limit: int) -> list[Held]:
-    """Take up to `limit` of these units, in the order given; those in other hands are left out.
-
-    The attempt is counted here, before the work, so that a unit that kills its worker is counted.
-    """
+    """Take the first `limit` of these units that nobody has, in the order given."""
     if not units:
         return []
     worker = hand(run)
-    values: dict[str, Any] = {
+    values = {
         "stage": run.stage,
         "units": list(units),
         "now": now,
-        "until": now + timedelta(seconds=LEASE_SECONDS),
+        "until": _lease(now),
         "worker": worker,
         "limit": limit,
+        "ahead": limit * ENTERED_PER_CLAIM,
     }
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(
-            "INSERT INTO memory_claim (stage, unit, worker, attempts, content_failures,"
-            " parked_reason, created_at)"
-            " SELECT %(stage)s, unit, '', 0, 0, '', %(now)s FROM unnest(%(units)s::text[]) AS unit"
-            " ORDER BY unit ON CONFLICT (stage, unit) DO NOTHING",
-            values,
-        )
+        cursor.execute(ENTER_SQL, values)
         cursor.execute(CLAIM_SQL, values)
         rows = cursor.fetchall()
-    held = {unit: Held(id_, run.stage, unit, worker, attempts) for id_, unit, attempts in rows}
-    tired = [one for one in held.values() if one.attempts > UNANSWERED_CLAIMS_MAX]
+    held = {
+        unit: Held(id_, run.stage, unit, worker, attempts, failures)
+        for id_, unit, attempts, failures in rows
+    }
+    tired = [one for one in held.values() if one.attempts >= UNANSWERED_CLAIMS_MAX]
     for one in tired:
         park(run, one, reason=f"{UNANSWERED_CLAIMS_MAX} claims ended without an answer", now=now)
     return [held[unit] for unit in units if unit in held and held[unit] not in tired]
+
+
+def begin(held: Held, *, now: datetime) -> bool:
+    """Count the attempt and renew the lease, before the work. False: another worker has it by now."""
+    mine = Claim.objects.filter(pk=held.id, worker=held.worker)
+    return bool(mine.update(attempts=held.attempts + 1, lease_until=_lease(now)))
+
+
+def _lease(now: datetime) -> datetime:
+    return now + timedelta(seconds=LEASE_SECONDS)
 
 
 def hand(run: StageRun) -> str:
@@ -100,7 +127,7 @@ def hand(run: StageRun) -> str:
 
 
 def let_go(run: StageRun) -> int:
-    """Free whatever a run that ended still holds; the attempts stay counted."""
+    """Free whatever a run that ended still holds; attempts that it began stay counted."""
     return Claim.objects.filter(stage=run.stage, worker=hand(run)).update(
         worker="", lease_until=None
     )
@@ -122,7 +149,7 @@ def finish(held: Held) -> None:
 def put_back(held: Held) -> None:
     """Nothing was decided (infrastructure, or nothing left to do): the attempt does not count."""
     Claim.objects.filter(pk=held.id, worker=held.worker).update(
-        worker="", lease_until=None, attempts=max(held.attempts - 1, 0)
+        worker="", lease_until=None, attempts=held.attempts
     )
 
 
@@ -138,7 +165,7 @@ def fail(run: StageRun, held: Held, error: ContentError, *, now: datetime) -> bo
         if row is None:
             return False
         row.content_failures += 1
-        row.attempts = max(row.attempts - 1, 0)
+        row.attempts = held.attempts
         row.worker, row.lease_until = "", None
         parked = row.content_failures >= CONTENT_FAILURES_MAX
         if parked:
@@ -154,7 +181,7 @@ def park(run: StageRun, held: Held, *, reason: str, now: datetime) -> None:
         Claim.objects.filter(pk=held.id).update(
             parked_at=now, parked_reason=reason, worker="", lease_until=None
         )
-        _record(run, held, error=ContentError(reason), attempt=held.attempts - 1, parked=True)
+        _record(run, held, error=ContentError(reason), attempt=held.attempts, parked=True)
 
 
 def _record(run: StageRun, held: Held, *, error: ContentError, attempt: int, parked: bool) -> None:
@@ -163,7 +190,7 @@ def _record(run: StageRun, held: Held, *, error: ContentError, attempt: int, par
         unit=held.unit,
         kind="content",
         error=str(error)[:500],
-        reply=zlib.compress(error.raw.encode()) if error.raw else b"",
+        reply=zlib.compress(error.raw.encode(errors="backslashreplace")) if error.raw else b"",
         attempt=attempt,
         parked=parked,
         run=run,

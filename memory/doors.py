@@ -18,6 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 from rest_framework import status
 from rest_framework.exceptions import APIException, ParseError
 from rest_framework.parsers import BaseParser
+from rest_framework.request import Request
 from rest_framework.response import Response
 
 from memory.errors import (
@@ -57,6 +58,12 @@ class TooLarge(APIException):
     default_code = "too_large"
 
 
+class LengthRequired(APIException):
+    status_code = status.HTTP_411_LENGTH_REQUIRED
+    default_detail = "The body came without a Content-Length: send it whole, not in chunks."
+    default_code = "length_required"
+
+
 class CappedJSONParser(BaseParser):
     """JSON read from the stream under a cap, whatever Content-Length says."""
 
@@ -70,6 +77,13 @@ class CappedJSONParser(BaseParser):
             return json.loads(data, parse_constant=_no_constant)
         except (ValueError, RecursionError) as error:
             raise ParseError(f"The body is not JSON: {error}") from error
+
+
+def body(request: Request) -> Any:
+    """The parsed body. Raises LengthRequired for one of unknown length: Django reads none."""
+    if request.headers.get("Transfer-Encoding") and not request.headers.get("Content-Length"):
+        raise LengthRequired
+    return request.data
 
 
 def _no_constant(name: str) -> Any:

@@ -17,6 +17,7 @@ from django.utils import timezone
 from tqdm import tqdm
 
 from memory.borders import TIME_GAP_MINUTES
+from memory.identities import Known
 from memory.intake import Incoming
 from memory.models import Principal
 from memory.stages.capture import CaptureReport, SessionEnd, capture
@@ -80,16 +81,19 @@ def capture_files(
     A session whose file ends long ago is over: its tail may close.
     """
     tally = FileTally()
+    known = Known() if dry_run else None
     files: list[Path] = []
     for found in walk(paths):
-        if isinstance(found, Skip):
+        if isinstance(found, Skip) and found.reason == "unreadable":
+            tally.unreadable.append(found.path)
+        elif isinstance(found, Skip):
             _count(tally, found)
         else:
             files.append(found)
     # `disable=None`: a bar on a terminal only.
     for path in tqdm(files, unit="file", disable=None if progress else True, leave=False):
         try:
-            _capture_file(path, tally, owner=owner, source=source, project=project, dry_run=dry_run)
+            _capture_file(path, tally, owner=owner, source=source, project=project, dry=known)
             tally.files += 1
         except OSError as error:
             tally.unreadable.append(f"{path}: {error.strerror}")
@@ -103,20 +107,21 @@ def _capture_file(
     owner: Principal,
     source: str | None,
     project: str,
-    dry_run: bool,
+    dry: Known | None,
 ) -> None:
+    """Capture one file; `dry` holds what a dry run would have stored so far."""
     turns = _turns(path, source, tally)
     latest: dict[str, datetime] = {}
     for batch in _batches(turns):
         now = timezone.now()
         tally.sources.update(turn.source for turn in batch)
         items = [_incoming(turn, project) for turn in batch]
-        tally.add(capture(items, owner=owner, now=now, dry_run=dry_run))
+        tally.add(capture(items, owner=owner, now=now, dry_run=dry is not None, known=dry))
         for turn in batch:
             if turn.kind == "turn" and turn.occurred_at:
                 at = latest.get(turn.session, turn.occurred_at)
                 latest[turn.session] = max(at, turn.occurred_at)
-    if dry_run:
+    if dry is not None:
         return
     now = timezone.now()
     for session, at in latest.items():

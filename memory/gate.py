@@ -71,9 +71,10 @@ def judge(candidate: Candidate, passages: Sequence[Passage]) -> Grounded | Rejec
         return grounded
     if len(candidate.title) > TITLE_CHARACTERS_MAX:
         return Rejection(candidate, "title", f"{len(candidate.title)} characters")
-    if what := instruction(f"{text}\n{candidate.context}\n{grounded.quote}"):
+    words = " ".join((*candidate.keywords, *candidate.tags))
+    if what := instruction(f"{text}\n{candidate.context}\n{words}\n{grounded.quote}"):
         return Rejection(candidate, "injection", what)
-    if found := redact(f"{text}\n{candidate.context}\n{' '.join(candidate.keywords)}").counts:
+    if found := redact(f"{text}\n{candidate.context}\n{words}").counts:
         return Rejection(candidate, "secret", ", ".join(sorted(found)))
     return grounded
 

@@ -7,11 +7,12 @@ double.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
-from memory.attribution import Attributed, Registry, attribute
+from memory.attribution import NAME_CHARACTERS_MAX, Attributed, Registry, attribute
 from memory.text.clean import clean, clean_text
 from memory.text.fence import unwrap
 from memory.text.identity import copy_key, dedup_key, near_key
@@ -28,6 +29,18 @@ FUTURE_HOURS_MAX = 24
 
 #: Instants before this are not believed.
 PAST_MIN = datetime(1970, 1, 2, tzinfo=UTC)
+
+#: Characters of each short field; a longer one is no name of anything.
+# Why: session, record id and project stand in indexes, and Postgres refuses an index entry over
+# 2,704 bytes: one such item would fail its whole post, on every retry.
+FIELD_CHARACTERS_MAX = {
+    "source": 64, "role": 64, "session": 500, "project": NAME_CHARACTERS_MAX, "record_id": 500,
+    "cwd": 4096,
+}  # fmt: skip
+
+#: Levels of objects and lists in metadata and locator.
+# Why: what the parser can still read may be too deep for whoever writes it down again.
+NESTING_LEVELS_MAX = 32
 
 Kind = Literal["turn", "document", "image", "event", "synthesis"]
 Visibility = Literal["private", "team", "common"]
@@ -92,6 +105,8 @@ def judge(
     """Decide about one item alone, without the database: refuse it, or make it ready."""
     if isinstance(item, Invalid):
         return Refusal(index, "invalid", item.text, item.detail)
+    if wrong := fault(item):
+        return Refusal(index, "invalid", item.body, wrong)
     body, sanitised = clean_text(item.body)
     flags: dict[str, Any] = {"sanitised": True} if sanitised else {}
     body, ours = unwrap(body)
@@ -104,15 +119,34 @@ def judge(
         return Refusal(index, "oversized", body, detail)
     if item.kind == "turn" and (what := harness(body)):
         return Refusal(index, "harness", body, what)
-    if item.kind == "turn" and (what := poison(body, item.role)):
+    if item.kind == "turn" and (what := poison(body, item.role.lower())):
         return Refusal(index, "poison", body, what)
-    redacted = redact(body)
-    if redacted.counts:
-        flags["redacted"] = redacted.counts
-    occurred_at, clock = instant(item.original_timestamp, now=now)
-    if clock:
-        flags["clock"] = clock
-    return _keyed(index, item, redacted.text, flags, occurred_at, registry)
+    return _keyed(index, item, body, flags, registry=registry, now=now)
+
+
+def fault(item: Incoming) -> str:
+    """What keeps an item that parsed from being stored at all, or ""."""
+    for name, characters in FIELD_CHARACTERS_MAX.items():
+        if (length := len(getattr(item, name))) > characters:
+            return f"{name} has {length} characters, {characters} are allowed"
+    for name in ("metadata", "locator"):
+        if nested(getattr(item, name)) > NESTING_LEVELS_MAX:
+            return f"{name} is nested over {NESTING_LEVELS_MAX} levels deep"
+    return ""
+
+
+def nested(value: Any) -> int:
+    """Levels of objects and lists; counting ends one above NESTING_LEVELS_MAX."""
+    level, depth = [value], 0
+    while depth <= NESTING_LEVELS_MAX:
+        level = [one for one in level if isinstance(one, (dict, list))]
+        if not level:
+            break
+        depth += 1
+        level = [
+            child for one in level for child in (one.values() if isinstance(one, dict) else one)
+        ]
+    return depth
 
 
 def _keyed(
@@ -120,11 +154,12 @@ def _keyed(
     item: Incoming,
     body: str,
     flags: dict[str, Any],
-    occurred_at: datetime,
+    *,
     registry: Registry,
+    now: datetime,
 ) -> Prepared:
-    """Attribute the item and make its keys; every other text of it is cleaned and redacted, too."""
-    cleaned, changed = clean(
+    """Redact every text of the item, attribute it and make its keys."""
+    named, changed = clean(
         {
             "source": item.source, "role": item.role.lower(), "session": item.session,
             "cwd": item.cwd, "project": item.project, "record_id": item.record_id,
@@ -133,18 +168,22 @@ def _keyed(
     )  # fmt: skip
     if changed:
         flags["sanitised"] = True
-    metadata = _redact_deep(cleaned.pop("metadata"))
-    locator = _redact_deep(cleaned.pop("locator"))
-    fields = {name: redact(text).text for name, text in cleaned.items()}
+    found: Counter[str] = Counter()
+    body = _redacted(body, found)
     safe = Incoming(
-        **fields, body=body, kind=item.kind, metadata=metadata, locator=locator,
-        original_timestamp=item.original_timestamp, visibility=item.visibility,
-        confidentiality=item.confidentiality,
+        body=body, kind=item.kind, original_timestamp=item.original_timestamp,
+        visibility=item.visibility, confidentiality=item.confidentiality,
+        **{name: _redacted(value, found) for name, value in named.items()},
     )  # fmt: skip
-    attributed = attribute(registry, project=safe.project, cwd=safe.cwd, metadata=metadata)
+    if found:
+        flags["redacted"] = dict(found)
+    occurred_at, clock = instant(item.original_timestamp, now=now)
+    if clock:
+        flags["clock"] = clock
+    attributed = attribute(registry, project=safe.project, cwd=safe.cwd, metadata=safe.metadata)
     # Without an instant of its own an item has no place in time, so only its session tells it
     # from another one of the same words.
-    known = occurred_at if item.original_timestamp and "clock" not in flags else None
+    known = occurred_at if item.original_timestamp and clock in ("", "naive") else None
     copy = copy_key(attributed.name, known, safe.role, body) if known and attributed.name else ""
     return Prepared(
         index, safe, body, attributed, occurred_at, flags,
@@ -152,26 +191,58 @@ def _keyed(
     )  # fmt: skip
 
 
-def _redact_deep(value: Any) -> Any:
+#: Short texts known to hold no secret, and the length up to which a text is short.
+# Why: names, folders and metadata come again with every turn; looking at a dozen of them costs
+# more than looking at the body. A text that holds a secret is never kept.
+# Calibrate: time of a batch by the share of texts that were known.
+PLAIN_TEXTS_MAX = 10_000
+PLAIN_CHARACTERS_MAX = 200
+
+_plain: set[str] = {""}
+
+
+def _is_plain(text: str) -> bool:
+    """Whether the text holds no secret; short ones are looked at once."""
+    if text in _plain:
+        return True
+    if redact(text).counts:
+        return False
+    if len(text) <= PLAIN_CHARACTERS_MAX:
+        if len(_plain) >= PLAIN_TEXTS_MAX:
+            _plain.clear()
+        _plain.add(text)
+    return True
+
+
+def _redacted(value: Any, found: Counter[str]) -> Any:
+    """The value with its secrets replaced, keys too; what was replaced is counted in `found`."""
     if isinstance(value, str):
-        return redact(value).text
+        if _is_plain(value):
+            return value
+        redacted = redact(value)
+        found.update(redacted.counts)
+        return redacted.text
     if isinstance(value, dict):
-        return {key: _redact_deep(one) for key, one in value.items()}
+        return {_redacted(key, found): _redacted(one, found) for key, one in value.items()}
     if isinstance(value, list):
-        return [_redact_deep(one) for one in value]
+        return [_redacted(one, found) for one in value]
     return value
 
 
 def instant(given: datetime | None, *, now: datetime) -> tuple[datetime, str]:
-    """(aware UTC instant, flag): a time that cannot be true is replaced by ours, and flagged."""
+    """(aware UTC instant, flag): a time that cannot be true is replaced by ours, and flagged.
+
+    One without a zone is taken as UTC, and flagged `naive`.
+    """
     if given is None:
         return now, ""
+    naive = "naive" if given.tzinfo is None else ""
     try:
-        utc = given.replace(tzinfo=UTC) if given.tzinfo is None else given.astimezone(UTC)
+        utc = given.replace(tzinfo=UTC) if naive else given.astimezone(UTC)
     except OverflowError:
         return now, "impossible"
     if utc > now + timedelta(hours=FUTURE_HOURS_MAX):
         return now, "future"
     if utc < PAST_MIN:
         return now, "impossible"
-    return utc, ""
+    return utc, naive

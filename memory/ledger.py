@@ -5,9 +5,13 @@ Reads and writes: emission, injection. Knows nothing about how notes are found o
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Collection, Sequence
 from datetime import datetime
 from uuid import UUID
+
+from django.db import connection
 
 from memory.models import Emission, Injection, Principal
 from memory.text.identity import sha256
@@ -22,6 +26,10 @@ ECHO_SHARE_MIN = 0.8
 # Why: one remembered sentence said again by a person is news ("it still holds"), not an echo.
 ECHO_WORDS_MIN = 40
 
+#: Characters that count as a word in scripts without spaces.
+ECHO_WORD_CHARACTERS = 3
+UNSPACED = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
+
 #: Sampled shingles that must agree.
 ECHO_SHINGLES_MIN = 3
 
@@ -29,15 +37,41 @@ ECHO_SHINGLES_MIN = 3
 def came_from_us(bodies: Sequence[str], *, owner: Principal) -> list[bool]:
     """Whether each text is (nearly whole) something that Argus put out to this owner."""
     samples = [
-        frozenset(shingles(body)) if body.count(" ") >= ECHO_WORDS_MIN - 1 else frozenset()
+        frozenset(shingles(body)) if _length(body) >= ECHO_WORDS_MIN else frozenset()
         for body in bodies
     ]
-    wanted = {one for sample in samples if len(sample) >= ECHO_SHINGLES_MIN for one in sample}
+    wanted = {one for sample in samples for one in _telltale(sample)}
     if not wanted:
         return [False] * len(bodies)
-    rows = Emission.objects.filter(owner=owner, shingles__overlap=sorted(wanted))
-    emitted = [frozenset(row) for row in rows.values_list("shingles", flat=True)]
+    emitted = _emitted(sorted(wanted), owner)
     return [_echoes(sample, emitted) for sample in samples]
+
+
+def _telltale(sample: frozenset[int]) -> list[int]:
+    """So many of the sample that an echo must hold one of them: what it may lack, and one more."""
+    if len(sample) < ECHO_SHINGLES_MIN:
+        return []
+    needed = math.ceil(ECHO_SHARE_MIN * len(sample))
+    return sorted(sample)[: len(sample) - needed + 1]
+
+
+def _emitted(wanted: list[int], owner: Principal) -> list[frozenset[int]]:
+    """The samples of what was put out and holds one of these."""
+    # Why SQL: the queryset makes a parameter of each number, thousands in a batch.
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT shingles FROM memory_emission WHERE owner_id = %s AND shingles && %s::bigint[]",
+            [owner.pk, wanted],
+        )
+        return [frozenset(row) for (row,) in cursor.fetchall()]
+
+
+def _length(body: str) -> int:
+    """Words of a text, counted cheaply; characters by the handful where nobody writes spaces."""
+    words = body.count(" ") + body.count("\n") + 1
+    if not body.isascii():
+        words += len(UNSPACED.findall(body)) // ECHO_WORD_CHARACTERS
+    return words
 
 
 def _echoes(sample: frozenset[int], emitted: Sequence[frozenset[int]]) -> bool:

@@ -29,18 +29,23 @@ def turn_vectors(
     A turn without one (the embedder is away, cannot, or may not see it) is not in the answer; the
     call's own row says why.
     """
-    rows = TurnVector.objects.filter(raw_item__in=items, model=model.name)
-    known = {pk: list(vector) for pk, vector in rows.values_list("raw_item_id", "embedding")}
+    known = _stored(items, model)
     missing = [item for item in items if item.pk not in known]
+    # Read back: what is stored is rounded, and the next look must see the same numbers as this one.
     try:
         for at in range(0, len(missing), TURNS_A_BATCH):
-            known |= _make(missing[at : at + TURNS_A_BATCH], model, origin)
+            _make(missing[at : at + TURNS_A_BATCH], model, origin)
     except InfraError:
         pass
-    return known
+    return known | _stored(missing, model) if missing else known
 
 
-def _make(items: Sequence[RawItem], model: Embedder, origin: Origin) -> dict[int, list[float]]:
+def _stored(items: Sequence[RawItem], model: Embedder) -> dict[int, list[float]]:
+    rows = TurnVector.objects.filter(raw_item__in=items, model=model.name)
+    return {pk: list(vector) for pk, vector in rows.values_list("raw_item_id", "embedding")}
+
+
+def _make(items: Sequence[RawItem], model: Embedder, origin: Origin) -> None:
     texts = [item.body[:TURN_EMBED_CHARACTERS_MAX] for item in items]
     strictest = max((i.confidentiality for i in items), key=CONFIDENTIALITIES.index)
     try:
@@ -48,13 +53,15 @@ def _make(items: Sequence[RawItem], model: Embedder, origin: Origin) -> dict[int
             texts, origin=Origin(origin.stage, origin.unit, strictest, origin.run_id)
         )
     except (ContentError, Confidential):
-        if len(items) == 1:
-            return {}
-        half = len(items) // 2
-        return _make(items[:half], model, origin) | _make(items[half:], model, origin)
-    made = {item.pk: vector for item, vector in zip(items, vectors, strict=True)}
+        if len(items) > 1:
+            half = len(items) // 2
+            _make(items[:half], model, origin)
+            _make(items[half:], model, origin)
+        return
     TurnVector.objects.bulk_create(
-        [TurnVector(raw_item_id=pk, model=model.name, embedding=v) for pk, v in made.items()],
+        [
+            TurnVector(raw_item=item, model=model.name, embedding=vector)
+            for item, vector in zip(items, vectors, strict=True)
+        ],
         ignore_conflicts=True,
     )
-    return made

@@ -20,13 +20,23 @@ from recall.links import open_note
 from recall.notes import recall_notes
 
 
+#: Characters of a session's name and of a path.
+# Why: the ledger's index holds the session, and an index row of Postgres ends at 2,700 bytes; a
+# path ends at 4,096 on Linux.
+SESSION_CHARACTERS_MAX = 512
+PATH_CHARACTERS_MAX = 4_096
+
+Session = Annotated[str, Field(max_length=SESSION_CHARACTERS_MAX)]
+Folder = Annotated[str, Field(max_length=PATH_CHARACTERS_MAX)]
+
+
 @dataclass(frozen=True)
 class Prompt:
     """A prompt to recall for; `floor` may raise the server's, and lower it with scope operate."""
 
     query: str
-    cwd: str = ""
-    session: str = ""
+    cwd: Folder = ""
+    session: Session = ""
     floor: Annotated[float, Field(ge=0, le=10)] | None = None
 
 
@@ -34,8 +44,8 @@ class Prompt:
 class Place:
     """Where a session starts."""
 
-    cwd: str = ""
-    session: str = ""
+    cwd: Folder = ""
+    session: Session = ""
 
 
 PROMPT = TypeAdapter(Prompt)

@@ -14,11 +14,12 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Case, IntegerField, Value, When
 
-from memory.attribution import GLOBAL, Registry, attribute
+from memory.attribution import GLOBAL
 from memory.ledger import emit
-from memory.models import Injection, Note, Principal, Project
+from memory.models import Injection, Note, Principal
 from recall.block import Block, render
 from recall.search import COLUMNS
+from recall.where import where
 
 #: Notes of a context.
 # Why: a minute's reading for a person, some 600 tokens for an agent.
@@ -61,16 +62,16 @@ def recall_context(
 ) -> Context:
     """The most important live notes of the project that `cwd` names, then those of `global`."""
     started = time.perf_counter()
-    project = attribute(Registry.load(), cwd=cwd).name
+    here = where(session=session, cwd=cwd)
     own_first = Case(
-        When(project__name=project or "", then=Value(0)),
+        When(project__name=here.project or "", then=Value(0)),
         default=Value(1),
         output_field=IntegerField(),
     )
     rows = list(
         Note.objects.visible_to(principal)
         .live(now)
-        .filter(project__name__in=[name for name in (project, GLOBAL) if name])
+        .filter(project__name__in=[name for name in (here.project, GLOBAL) if name])
         .annotate(own=own_first)
         .order_by("own", "-importance", "-valid_from", "pk")
         .values(*COLUMNS)[:CONTEXT_NOTES_MAX]
@@ -80,9 +81,9 @@ def recall_context(
     row = Injection.objects.create(
         owner=principal,
         mode="context",
-        session=session,
-        cwd=cwd,
-        project=Project.objects.filter(name=project).first() if project else None,
+        session=here.session,
+        cwd=here.cwd,
+        project_id=here.project_id,
         outcome="injected" if notes else "no_hits",
         note_ids=[note["id"] for note in notes],
         hits=[{"note": str(note["id"]), "rank": n} for n, note in enumerate(notes, start=1)],

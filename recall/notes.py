@@ -14,17 +14,17 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 
-from memory.attribution import Registry, attribute
 from memory.ledger import emit
 from memory.llm.choice import embedder
 from memory.llm.thresholds import threshold
-from memory.models import Injection, Principal, Project
+from memory.models import Injection, Principal
 from memory.text.secrets import redact
 from recall.block import Block, render
 from recall.fusion import fuse
 from recall.gates import Asked, ask
 from recall.scoring import KEYWORD_FLOOR, Floors, Hit, weigh
 from recall.search import Tracks, fetch, search
+from recall.where import Where, where
 
 #: Notes put before an agent for one prompt.
 NOTES_MAX = 5
@@ -36,15 +36,6 @@ HITS_WEIGHED_MAX = 30
 QUERY_KEPT_CHARACTERS_MAX = 2_000
 
 assert NOTES_MAX <= HITS_WEIGHED_MAX
-
-
-@dataclass(frozen=True)
-class Where:
-    """Where the prompt was typed: session, working directory, and the project that follows."""
-
-    session: str = ""
-    cwd: str = ""
-    project: str | None = None
 
 
 @dataclass(frozen=True)
@@ -63,14 +54,15 @@ class Recalled:
     injection: int | None = None
 
     def as_json(self) -> dict[str, Any]:
+        degraded = self.tracks.degraded if self.tracks else {}
         return {
             "outcome": self.outcome,
             "gate": self.asked.gate,
-            "detail": self.asked.detail,
+            "detail": self.asked.detail or "; ".join(f"{k}: {why}" for k, why in degraded.items()),
             "text": self.text,
             "notes": [_told(hit, rank) for rank, hit in enumerate(self.notes, start=1)],
             "omitted": self.omitted,
-            "degraded": list(self.tracks.degraded) if self.tracks else [],
+            "degraded": list(degraded),
             "floors": self.floors.as_json(),
             "milliseconds": self.milliseconds,
             "injection": self.injection,
@@ -88,7 +80,7 @@ def recall_notes(
 ) -> Recalled:
     """Notes for a prompt, best first; `floor` replaces the machine's floor of the final score."""
     started = time.perf_counter()
-    where = Where(session, cwd, attribute(Registry.load(), cwd=cwd).name)
+    here = where(session=session, cwd=cwd)
     floors = Floors(
         score=settings.ARGUS.recall_floor if floor is None else floor,
         semantic=threshold(embedder().name, "recall_floor"),
@@ -98,14 +90,14 @@ def recall_notes(
     recalled = (
         Recalled("gated", asked=asked, floors=floors)
         if asked.gate
-        else _search(asked, where, floors, principal=principal, now=now)
+        else _search(asked, here, floors, principal=principal, now=now)
     )
     took = round((time.perf_counter() - started) * 1000, 2)
-    return _record(replace(recalled, milliseconds=took), where, principal=principal, now=now)
+    return _record(replace(recalled, milliseconds=took), here, principal=principal, now=now)
 
 
 def _search(
-    asked: Asked, where: Where, floors: Floors, *, principal: Principal, now: datetime
+    asked: Asked, here: Where, floors: Floors, *, principal: Principal, now: datetime
 ) -> Recalled:
     """Search, weigh, and keep what clears the floors, each statement once."""
     tracks = search(asked.text, principal=principal, now=now)
@@ -116,7 +108,7 @@ def _search(
         weigh(
             one,
             rows[one.key],
-            project=where.project,
+            project=here.project,
             floors=floors,
             half_life_days=half_life,
             now=now,
@@ -151,7 +143,7 @@ def _outcome(weighed: list[Hit], notes: tuple[Hit, ...]) -> str:
 
 
 @transaction.atomic
-def _record(recalled: Recalled, where: Where, *, principal: Principal, now: datetime) -> Recalled:
+def _record(recalled: Recalled, here: Where, *, principal: Principal, now: datetime) -> Recalled:
     """Write the ledger row and the emission; both or neither."""
     injected = {hit.note["id"] for hit in recalled.notes}
     tracks = recalled.tracks
@@ -159,9 +151,9 @@ def _record(recalled: Recalled, where: Where, *, principal: Principal, now: date
         owner=principal,
         mode="prompt",
         query=redact(recalled.asked.text).text[:QUERY_KEPT_CHARACTERS_MAX],
-        session=where.session,
-        cwd=where.cwd,
-        project=Project.objects.filter(name=where.project).first() if where.project else None,
+        session=here.session,
+        cwd=here.cwd,
+        project_id=here.project_id,
         outcome=recalled.outcome,
         gate=recalled.asked.gate,
         note_ids=[hit.note["id"] for hit in recalled.notes],

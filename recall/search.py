@@ -39,19 +39,22 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class Tracks:
-    """Ranked (note id, score) lists by track name, with what it took to make them."""
+    """Ranked (note id, score) lists by track name, with what it took to make them.
+
+    `degraded` says why a track is missing, by its name.
+    """
 
     ranked: Mapping[str, Sequence[tuple[UUID, float]]]
     model: str
     terms: tuple[str, ...]
-    degraded: tuple[str, ...] = ()
+    degraded: Mapping[str, str] = field(default_factory=dict)
     milliseconds: Mapping[str, float] = field(default_factory=dict)
 
 
 def search(query: str, *, principal: Principal, now: datetime) -> Tracks:
     """Both tracks for a query. Without an embedder the words alone answer, and it is said."""
     timings: dict[str, float] = {}
-    degraded: list[str] = []
+    degraded: dict[str, str] = {}
     ranked: dict[str, Sequence[tuple[UUID, float]]] = {}
     model = embedder()
     started = time.perf_counter()
@@ -59,7 +62,7 @@ def search(query: str, *, principal: Principal, now: datetime) -> Tracks:
         vector = model.embed_query(query, origin=Origin("recall"))
     except (InfraError, ContentError, Confidential) as error:
         vector = None
-        degraded.append(f"semantic: {error}")
+        degraded["semantic"] = str(error)
     timings["embed"] = _since(started)
     pool = Note.objects.visible_to(principal).live(now)
     if vector is not None:
@@ -86,7 +89,7 @@ def search(query: str, *, principal: Principal, now: datetime) -> Tracks:
         )
         ranked["keyword"] = [(pk, float(rank)) for pk, rank in rows]
     timings["keyword"] = _since(started)
-    return Tracks(ranked, model.name, tuple(asked), tuple(degraded), timings)
+    return Tracks(ranked, model.name, tuple(asked), degraded, timings)
 
 
 def fetch(

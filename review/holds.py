@@ -74,7 +74,8 @@ def _decide(
         row = (
             DedupVerdict.objects.select_for_update(of=("self",), no_key=True)
             .filter(Q(target__in=seen) | Q(target__isnull=True), pk=verdict_id, note__in=seen)
-            .select_related("note__owner", "target__owner", "decided_by")
+            # Not `decided_by`: after waiting for the lock it would be who it was before.
+            .select_related("note__owner", "target__owner")
             .first()
         )
         if row is None:

@@ -7,7 +7,9 @@ installation loads no HTTP client. Knows nothing about what the adapters do.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
 
 from django.conf import settings
@@ -27,14 +29,34 @@ from memory.llm.ports import (
 )
 from memory.llm.remote.endpoints import chat_endpoint, embed_endpoint
 
+_around: ContextVar[Callable[[Distiller], Distiller]] = ContextVar("around", default=lambda d: d)
+
 
 def distiller(confidentiality: str = "public") -> Distiller:
     """The distiller for a unit of this confidentiality: the local one where it may not leave."""
+    return _around.get()(_distiller(confidentiality))
+
+
+def _distiller(confidentiality: str) -> Distiller:
     if not settings.ARGUS.model_url or not may_leave(confidentiality):
         return _local_distiller()
     from memory.llm.remote.distill import OpenAIDistiller
 
     return OpenAIDistiller(chat_endpoint())
+
+
+@contextmanager
+def around_distiller(wrap: Callable[[Distiller], Distiller]) -> Iterator[None]:
+    """Inside, in this thread alone, a wrapper of the caller's stands around every distiller.
+
+    For whoever replays replies that a model gave elsewhere (the demo's script): the gate, the
+    parking and the books behind it are the real ones.
+    """
+    token = _around.set(wrap)
+    try:
+        yield
+    finally:
+        _around.reset(token)
 
 
 def judge(confidentiality: str = "public") -> Judge:

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from memory.errors import ArgusError, InfraError
+from memory.errors import ArgusError, InfraError, RefusedError
 
 EXIT_OK, EXIT_FAILED, EXIT_USAGE, EXIT_PARTIAL, EXIT_AWAY = 0, 1, 2, 3, 75
 
@@ -82,11 +82,16 @@ def positive(text: str) -> int:
 
 
 @contextmanager
-def plain_errors() -> Iterator[None]:
-    """Errors of ours end a command with one sentence and the right exit code."""
+def plain_errors(refused: int = EXIT_FAILED) -> Iterator[None]:
+    """Errors of ours end a command with one sentence and the right exit code.
+
+    `refused` is the code for input that was refused: EXIT_USAGE where it can only be an argument.
+    """
     try:
         yield
     except InfraError as error:
         raise CommandError(str(error), returncode=EXIT_AWAY) from error
+    except RefusedError as error:
+        raise CommandError(str(error), returncode=refused) from error
     except ArgusError as error:
         raise CommandError(str(error), returncode=EXIT_FAILED) from error

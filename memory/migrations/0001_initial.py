@@ -413,7 +413,7 @@ class Migration(migrations.Migration):
                     "key",
                     models.ForeignKey(
                         null=True,
-                        on_delete=django.db.models.deletion.SET_NULL,
+                        on_delete=django.db.models.deletion.PROTECT,
                         to="memory.accesskey",
                     ),
                 ),

@@ -28,16 +28,19 @@ FROZEN = {
 }  # fmt: skip
 
 # A ledger row counts only for the transaction that wrote it. The time is compared as well,
-# because transaction ids start again in a cluster that was restored from a dump.
+# because transaction ids start again in a cluster that was restored from a dump. The ledger is
+# named with its schema, and the search path is fixed: a temporary table of the same name is no
+# ledger.
 FUNCTIONS = """
 ALTER TABLE memory_purgeledger
     ADD COLUMN xact xid8 NOT NULL DEFAULT pg_current_xact_id(),
     ADD COLUMN xact_at timestamptz NOT NULL DEFAULT transaction_timestamp();
 
-CREATE FUNCTION argus_frozen() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION argus_frozen() RETURNS trigger LANGUAGE plpgsql
+SET search_path = pg_catalog, public, pg_temp AS $$
 BEGIN
     IF TG_OP = 'DELETE' AND EXISTS (
-        SELECT 1 FROM memory_purgeledger
+        SELECT 1 FROM public.memory_purgeledger
         WHERE xact = pg_current_xact_id() AND xact_at = transaction_timestamp()
     ) THEN
         RETURN OLD;
@@ -71,7 +74,7 @@ DECLARE
     counts jsonb;
     hashes jsonb;
 BEGIN
-    IF actor = '' OR reason = '' THEN
+    IF coalesce(btrim(actor), '') = '' OR coalesce(btrim(reason), '') = '' THEN
         RAISE EXCEPTION 'a purge names who and why';
     END IF;
     SELECT coalesce(jsonb_agg(sha256 ORDER BY id), '[]') INTO hashes

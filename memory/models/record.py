@@ -99,7 +99,7 @@ class CaptureReceipt(models.Model):
     """What one post to capture did, item by reason. Frozen."""
 
     owner = models.ForeignKey(Principal, on_delete=models.PROTECT)
-    key = models.ForeignKey(AccessKey, null=True, on_delete=models.SET_NULL)
+    key = models.ForeignKey(AccessKey, null=True, on_delete=models.PROTECT)
     source = models.TextField(default="", blank=True)
     seen = models.IntegerField()
     stored = models.IntegerField()

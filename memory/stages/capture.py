@@ -11,7 +11,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 
 from django.db import OperationalError, connection, transaction
@@ -21,7 +21,7 @@ from memory.identities import Known
 from memory.intake import Incoming, Invalid, Prepared, Refusal, judge
 from memory.ledger import came_from_us
 from memory.models import AccessKey, CaptureReceipt, Principal
-from memory.text.clean import clean_text
+from memory.text.clean import clean, clean_text
 from memory.text.identity import sha256
 from memory.text.secrets import redact
 
@@ -31,6 +31,10 @@ BATCH_BYTES_MAX = 8 * 1024 * 1024
 
 #: Characters of a refused body that the receipt keeps.
 REFUSED_CHARACTERS_MAX = 160
+
+#: Characters of a session's end, and of the sources of a post, that are kept.
+REASON_CHARACTERS_MAX = 200
+SOURCES_CHARACTERS_MAX = 200
 
 #: Tries when concurrent posts of the same items stand in each other's way.
 DEADLOCK_TRIES_MAX = 3
@@ -75,25 +79,29 @@ def capture(
     session_end: SessionEnd | None = None,
     client_range: Mapping[str, int] | None = None,
     dry_run: bool = False,
+    known: Known | None = None,
 ) -> CaptureReport:
     """Store what is new of these items for `owner`; each item is judged alone.
 
-    A re-post answers the first row's id. `dry_run` judges and stores nothing.
+    A re-post answers the first row's id. `dry_run` judges and stores nothing; `known` then carries
+    what earlier dry posts would have stored.
     """
     started = time.monotonic()
     registry = Registry.load()
     judged = [judge(index, item, registry=registry, now=now) for index, item in enumerate(items)]
+    if dry_run:
+        settled = _settle(judged, Known() if known is None else known, owner=owner)
+        return _report(judged, *settled[:2])
+    session_end = _safe(session_end)
     for attempt in range(DEADLOCK_TRIES_MAX):
         try:
             with transaction.atomic():
-                outcomes, refusals = _store(judged, owner=owner, now=now, dry_run=dry_run)
-                if session_end and not dry_run:
+                outcomes, refusals = _store(judged, owner=owner, now=now)
+                if session_end:
                     _end_session(owner, session_end, now=now)
                 report = _report(judged, outcomes, refusals)
-                if dry_run:
-                    return report
                 receipt = _receipt(
-                    report, refusals, owner=owner, key=key, items=items, now=now,
+                    report, refusals, owner=owner, key=key, source=_sources(items), now=now,
                     client_range=client_range, session_end=session_end, started=started,
                 )  # fmt: skip
                 return replace(report, receipt=receipt.pk)
@@ -104,38 +112,60 @@ def capture(
     raise AssertionError("unreachable")
 
 
+def _safe(end: SessionEnd | None) -> SessionEnd | None:
+    """The session as capture stored its key: cleaned and redacted."""
+    if end is None:
+        return None
+    session, reason = (redact(clean_text(text)[0]).text for text in (end.session, end.reason))
+    return SessionEnd(session, reason[:REASON_CHARACTERS_MAX])
+
+
+#: One item to store: the id it will have, the item, and the id of a near duplicate.
+Row = tuple[int, Prepared, int | None]
+
+
 def _store(
-    judged: Sequence[Prepared | Refusal], *, owner: Principal, now: datetime, dry_run: bool
+    judged: Sequence[Prepared | Refusal], *, owner: Principal, now: datetime
 ) -> tuple[dict[int, Outcome], list[Refusal]]:
     """Settle identities and insert what is new; outcomes by index, and every refusal."""
+    outcomes, refusals, rows = _settle(judged, Known(), owner=owner)
+    if not rows:
+        return outcomes, refusals
+    ids = dict(zip((id_ for id_, _, _ in rows), _reserve(len(rows)), strict=True))
+    rows = [(ids[id_], one, ids.get(near, near) if near else None) for id_, one, near in rows]
+    outcomes = {
+        index: replace(outcome, id=ids.get(outcome.id, outcome.id)) if outcome.id else outcome
+        for index, outcome in outcomes.items()
+    }
+    return _insert(rows, outcomes, owner=owner, now=now), refusals
+
+
+def _settle(
+    judged: Sequence[Prepared | Refusal], known: Known, *, owner: Principal
+) -> tuple[dict[int, Outcome], list[Refusal], list[Row]]:
+    """What each item is: known, an echo of ours, or new. New ones get negative ids for now."""
     refusals = [one for one in judged if isinstance(one, Refusal)]
     prepared = [one for one in judged if isinstance(one, Prepared)]
-    known = Known()
     if prepared:
         known.look_up(prepared, owner=owner)
     unknown = [one for one in prepared if known.find(one) is None]
     echoes = came_from_us([one.body for one in unknown], owner=owner)
     echoed = {one.index for one, echo in zip(unknown, echoes, strict=True) if echo}
     refusals += [Refusal(one.index, "derived", one.body) for one in unknown if one.index in echoed]
-    fresh = [one for one in unknown if one.index not in echoed]
 
-    ids = iter(_reserve(len(fresh)) if not dry_run else range(-1, -len(fresh) - 1, -1))
-    rows: list[tuple[int, Prepared, int | None]] = []
-    outcomes: dict[int, Outcome] = {}
+    rows: list[Row] = []
+    outcomes = {r.index: Outcome(refused=r.reason, detail=r.detail) for r in refusals}
     for one in prepared:
         if one.index in echoed:
             continue
         if (id_ := known.find(one)) is not None:
             outcomes[one.index] = Outcome(id=id_, duplicate=True)
             continue
-        id_ = next(ids)
+        id_ = -1 - len(known.identities)
         rows.append((id_, one, known.near.get(one.near_key)))
         known.add(id_, one)
         outcomes[one.index] = Outcome(id=id_)
-    if rows and not dry_run:
-        outcomes |= _insert(rows, outcomes, owner=owner, now=now)
-    outcomes |= {r.index: Outcome(refused=r.reason, detail=r.detail) for r in refusals}
-    return outcomes, refusals
+    return outcomes, refusals, rows
 
 
 COLUMNS = (
@@ -147,17 +177,17 @@ COLUMNS = (
     ("copy_key", "text"), ("near_key", "text"), ("near_duplicate_of_id", "bigint"),
 )  # fmt: skip
 
-INSERT_SQL = """
-INSERT INTO memory_rawitem ({names}) SELECT * FROM unnest({arrays})
-ON CONFLICT DO NOTHING RETURNING id
-""".format(
-    names=", ".join(name for name, _ in COLUMNS),
-    arrays=", ".join(f"%s::{kind}[]" for _, kind in COLUMNS),
+# Why one JSON array: it is made and read in C; arrays by column cost more than the insert itself.
+INSERT_SQL = (
+    f"INSERT INTO memory_rawitem ({', '.join(name for name, _ in COLUMNS)})"
+    f" SELECT * FROM json_to_recordset(%s::json)"
+    f" AS new({', '.join(f'{name} {kind}' for name, kind in COLUMNS)})"
+    " ON CONFLICT DO NOTHING RETURNING id"
 )
 
 
 def _insert(
-    rows: Sequence[tuple[int, Prepared, int | None]],
+    rows: Sequence[Row],
     outcomes: dict[int, Outcome],
     *,
     owner: Principal,
@@ -166,21 +196,25 @@ def _insert(
     """Insert these rows and their sessions; what another post stored meanwhile is a duplicate."""
     _touch_sessions([one for _, one, _ in rows], owner=owner, now=now)
     projects = project_rows(one.attributed for _, one, _ in rows)
-    # The same order in every post keeps concurrent posts of the same items from deadlock.
-    ordered = sorted(rows, key=lambda row: row[1].dedup_key)
+    # The same order in every post keeps concurrent posts of the same items from deadlock, also
+    # when they name another session: words and time are what copies share.
+    digests = {id_: sha256(one.body) for id_, one, _ in rows}
+    ordered = sorted(rows, key=lambda row: (digests[row[0]], row[1].occurred_at, row[1].dedup_key))
     values = [
         (
             id_, owner.pk, one.item.visibility, one.item.confidentiality, one.item.source,
             one.item.kind, one.item.role, one.body, one.item.session, one.item.cwd,
             projects.get(one.attributed.name or ""), one.attributed.method, one.item.record_id,
-            one.occurred_at, now, json.dumps(one.item.metadata), json.dumps(one.item.locator),
-            json.dumps(one.flags), sha256(one.body), one.dedup_key, one.copy_key, one.near_key,
+            one.occurred_at.isoformat(), now.isoformat(), one.item.metadata, one.item.locator,
+            one.flags, digests[id_], one.dedup_key, one.copy_key, one.near_key,
             near,
         )
         for id_, one, near in ordered
     ]  # fmt: skip
     with connection.cursor() as cursor:
-        cursor.execute(INSERT_SQL, [list(column) for column in zip(*values, strict=True)])
+        names = [name for name, _ in COLUMNS]
+        new = [dict(zip(names, row, strict=True)) for row in values]
+        cursor.execute(INSERT_SQL, [json.dumps(new)])
         stored = {id_ for (id_,) in cursor.fetchall()}
     lost = [one for id_, one, _ in rows if id_ not in stored]
     if not lost:
@@ -191,7 +225,7 @@ def _insert(
     # A twin in this post that pointed at a row which another post was faster to store.
     ids = {outcomes[index].id: outcome.id for index, outcome in settled.items()}
     return {
-        index: settled.get(index) or Outcome(ids.get(o.id, o.id), o.duplicate)
+        index: settled.get(index) or replace(o, id=ids.get(o.id, o.id))
         for index, o in outcomes.items()
     }
 
@@ -238,7 +272,7 @@ def _end_session(owner: Principal, end: SessionEnd, *, now: datetime) -> None:
         cursor.execute(
             "UPDATE memory_session SET ended_at = %s, ended_reason = %s, pending = true"
             " WHERE owner_id = %s AND key = %s",
-            [now, end.reason[:200], owner.pk, end.session],
+            [now, end.reason, owner.pk, end.session],
         )
 
 
@@ -261,24 +295,29 @@ def _report(
     )
 
 
+def _sources(items: Sequence[Incoming | Invalid]) -> str:
+    """Where the items say they come from, refused ones too; for the receipt."""
+    named = ", ".join(sorted({item.source[:64] for item in items if isinstance(item, Incoming)}))
+    return redact(clean_text(named)[0]).text[:SOURCES_CHARACTERS_MAX]
+
+
 def _receipt(
     report: CaptureReport,
     refusals: Sequence[Refusal],
     *,
     owner: Principal,
     key: AccessKey | None,
-    items: Sequence[Incoming | Invalid],
+    source: str,
     now: datetime,
     client_range: Mapping[str, int] | None,
     session_end: SessionEnd | None,
     started: float,
 ) -> CaptureReceipt:
-    sources = sorted({item.source for item in items if isinstance(item, Incoming)})
     return CaptureReceipt.objects.create(
         owner=owner,
         key=key,
-        source=clean_text(", ".join(sources))[0][:200],
-        seen=len(items),
+        source=source,
+        seen=len(report.outcomes),
         stored=report.stored,
         duplicates=report.duplicates,
         refused=report.refused,
@@ -286,17 +325,15 @@ def _receipt(
             {
                 "index": one.index,
                 "reason": one.reason,
-                "detail": one.detail[:200],
+                "detail": redact(clean_text(one.detail)[0]).text[:200],
                 "sha256": sha256(one.text),
                 "excerpt": redact(clean_text(one.text)[0]).text[:REFUSED_CHARACTERS_MAX],
             }
             for one in refusals
         ],
         redacted=report.redacted,
-        client_range=dict(client_range or {}),
-        session_end={"session": session_end.session, "reason": session_end.reason}
-        if session_end
-        else {},
+        client_range=clean(dict(client_range or {}))[0],
+        session_end=asdict(session_end) if session_end else {},
         milliseconds=round((time.monotonic() - started) * 1000),
         created_at=now,
     )

@@ -72,10 +72,12 @@ def dedup(run: StageRun, *, clock: Clock, limit: int | None) -> DedupReport:
         if not held:
             break
         seen.update(one.unit for one in held)
-        beat(run)
         for one in held:
             if away:
                 claims.put_back(one)
+                continue
+            beat(run)
+            if not claims.begin(one, now=clock()):
                 continue
             try:
                 counts.update(_dedup_note(run, one, now=clock()))
@@ -87,9 +89,9 @@ def dedup(run: StageRun, *, clock: Clock, limit: int | None) -> DedupReport:
                 counts["transient_failures"] += 1
                 away = True
             except (Conflict, claims.ClaimLost):
-                # Another worker changed one of the two notes: judge again on what is there now.
+                # Another worker has or had one of the two notes: judge again on what is there then.
                 claims.put_back(one)
-    return DedupReport(**counts, pending=len(_waiting(clock())))
+    return DedupReport(**counts, pending=_pending(clock()))
 
 
 def _waiting(now: datetime) -> list[str]:
@@ -99,6 +101,11 @@ def _waiting(now: datetime) -> list[str]:
     )
     ids = rows.values_list("pk", flat=True)[: NOTES_LOOKED_AT + len(parked)]
     return [unit for pk in ids if (unit := f"note:{pk}") not in parked]
+
+
+def _pending(now: datetime) -> int:
+    parked = [unit.partition(":")[2] for unit in claims.parked("dedup")]
+    return Note.objects.as_pipeline().live(now).undecided().exclude(pk__in=parked).count()
 
 
 def _dedup_note(run: StageRun, held: claims.Held, *, now: datetime) -> Counter[str]:
@@ -178,6 +185,8 @@ def _decide(note: Note, found: Found, run: StageRun, *, now: datetime) -> DedupV
         reasoning = f"{verdict} of a note that was not a candidate, taken as distinct: {reasoning}"
         verdict = "distinct"
     new, old = _lock(note, target.note if target and verdict != "distinct" else None, now=now)
+    if old is not None and _is_waiting(old, now=now):
+        raise Conflict(f"note {old.pk} is to be judged first")
     result = verdicts.effect(verdict, new, old)
     before = after = None
     counts_for = False
@@ -228,6 +237,13 @@ def _lock(new: Note, old: Note | None, *, now: datetime) -> tuple[Note, Note | N
     if len(rows) != len(wanted):
         raise Conflict("one of the two notes was retired meanwhile")
     return rows[new.pk], rows[old.pk] if old is not None else None
+
+
+def _is_waiting(old: Note, *, now: datetime) -> bool:
+    """Whether another worker is still to judge the older note. A note that is retired unjudged
+    would leave alive what it supersedes itself."""
+    undecided = Note.objects.as_pipeline().live(now).undecided().filter(pk=old.pk).exists()
+    return undecided and f"note:{old.pk}" not in claims.parked("dedup")
 
 
 def _best(neighbours: Sequence[Neighbour]) -> float | None:

@@ -29,7 +29,7 @@ from memory.models import (
     RawItem,
     StageRun,
 )
-from memory.retire import retire
+from memory.retire import retire, revive
 from memory.text.identity import sha256
 from memory.text.words import normalise
 from memory.verdicts import CONFIDENCE_START
@@ -107,6 +107,8 @@ def distill(run: StageRun, *, clock: Clock, limit: int | None) -> DistillReport:
                 claims.put_back(one)
                 continue
             beat(run)
+            if not claims.begin(one, now=clock()):
+                continue
             try:
                 done, refused = _distill_unit(run, one, now=clock())
                 counts.update(done)
@@ -233,6 +235,8 @@ def _replace_notes(
     known = set(before.values_list("pk", flat=True))
     if made and (gone := known - set(made)):
         retire(gone, reason="redistilled", now=now)
+    for back in before.filter(pk__in=made, retired_reason="redistilled"):
+        revive(back.pk)
     fresh = [pair for pk, pair in made.items() if pk not in known]
     Note.objects.bulk_create([note for note, _ in fresh])
     Evidence.objects.bulk_create([edge for _, edge in fresh])

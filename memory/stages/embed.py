@@ -23,6 +23,7 @@ from memory.llm.ports import Embedder, Origin
 from memory.llm.vectors import BadVectors
 from memory.models import Claim, Note, RawItem, StageRun, TurnVector
 from memory.models.record import CONFIDENTIALITIES
+from memory.querysets import NoteQuerySet
 from memory.turnvectors import turn_vectors
 
 #: Notes of one call and one transaction.
@@ -72,17 +73,37 @@ def _embed_all(
         held = claims.claim(run, waiting, now=now, limit=batch_max)
         if not held:
             break
-        beat(run)
         room = None if room is None else room - len(held)
-        try:
-            counts.update(_embed_batch(run, model, held, now=now, anew=anew))
-        except InfraError:
-            for one in held:
-                claims.put_back(one)
-            counts["transient_failures"] += 1
+        away = False
+        for batch in _batches(held):
+            if away or not all(claims.begin(one, now=clock()) for one in batch):
+                _put_back(batch)
+                continue
+            beat(run)
+            try:
+                counts.update(_embed_batch(run, model, batch, now=clock(), anew=anew))
+            except InfraError:
+                _put_back(batch)
+                counts["transient_failures"] += 1
+                away = True
+            except claims.ClaimLost:
+                _put_back(batch)  # Another worker has one of them; what we wrote was rolled back.
+        if away:
             break
-    counts["pending"] = len(_waiting(model, run.stage, now=clock(), anew=anew))
+    parked = [unit.partition(":")[2] for unit in claims.parked(run.stage)]
+    counts["pending"] = _lacking(model, clock(), anew=anew).exclude(pk__in=parked).count()
     return EmbedReport(**counts)
+
+
+def _batches(held: Sequence[claims.Held]) -> list[list[claims.Held]]:
+    """What never failed goes together; each that did goes alone, so that it harms no other."""
+    smooth = [one for one in held if not one.troubled]
+    return [batch for batch in (smooth, *([one] for one in held if one.troubled)) if batch]
+
+
+def _put_back(batch: Sequence[claims.Held]) -> None:
+    for one in batch:
+        claims.put_back(one)
 
 
 def _embed_turns(run: StageRun, model: Embedder) -> int:
@@ -99,8 +120,7 @@ def _embed_turns(run: StageRun, model: Embedder) -> int:
 
 def _waiting(model: Embedder, stage_name: str, *, now: datetime, anew: bool) -> list[UUID]:
     """Notes to embed that are neither parked nor in another worker's hand, oldest first."""
-    pool = Note.objects.as_pipeline().live(now)
-    pool = pool.exclude(embedding_model=model.name) if anew else pool.unembedded()
+    pool = _lacking(model, now, anew=anew)
     taken = Claim.objects.filter(stage=stage_name).exclude(parked_at=None, lease_until=None)
     busy = {
         unit.partition(":")[2]
@@ -109,6 +129,12 @@ def _waiting(model: Embedder, stage_name: str, *, now: datetime, anew: bool) -> 
     }
     ids = pool.order_by("created_at", "pk").values_list("pk", flat=True)
     return [pk for pk in ids[: NOTES_LOOKED_AT + len(busy)] if str(pk) not in busy]
+
+
+def _lacking(model: Embedder, now: datetime, *, anew: bool) -> NoteQuerySet:
+    """Live notes that need a vector."""
+    live = Note.objects.as_pipeline().live(now)
+    return live.exclude(embedding_model=model.name) if anew else live.unembedded()
 
 
 def _embed_batch(

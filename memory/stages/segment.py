@@ -17,7 +17,7 @@ from django.db import transaction
 from django.db.models import F, Max
 
 from memory import claims
-from memory.attribution import Attributed, majority, nearest_centroid
+from memory.attribution import GLOBAL, Attributed, majority, nearest_centroid
 from memory.audit import Clock, beat, stage
 from memory.borders import Border, Cut, Turn, cut, mean
 from memory.llm.choice import embedder
@@ -76,11 +76,14 @@ def segment(run: StageRun, *, clock: Clock, limit: int | None) -> SegmentReport:
         if not held:
             break
         for one in held:
-            beat(run)
             seen.add(_session_id(one))
             more = True
-            while more:
-                counts, why, more = _segment_session(run, one, now=clock())
+            while more and claims.begin(one, now=clock()):
+                beat(run)
+                try:
+                    counts, why, more = _segment_session(run, one, now=clock())
+                except claims.ClaimLost:
+                    break  # Another worker has it; what we made was rolled back.
                 total.update(counts)
                 reasons.update(why)
     return SegmentReport(**total, reasons=dict(reasons))
@@ -106,10 +109,12 @@ def _segment_session(
         locked = Session.objects.select_for_update().get(pk=session.pk)
         closed_until = _closed_until(session)
         late = [t for t in turns if closed_until and t.occurred_at < closed_until]
+        shift = threshold(model, "topic_shift")
         for part, is_late in ((late, True), (turns[len(late) :], False)):
             # While turns are left to read, the end of what was read is not the end of the session.
             ended, at = (None, part[-1].occurred_at) if more and part else (locked.ended_at, now)
-            done = cut(part, now=at, ended_at=ended, topic_shift=threshold(model, "topic_shift"))
+            before = None if is_late else closed_until
+            done = cut(part, now=at, ended_at=ended, topic_shift=shift, closed_until=before)
             _write_checks(run, done.borders, now=now)
             for piece in done.cuts:
                 _write_episode(run, session, piece, late=is_late, model=model, now=now)
@@ -250,9 +255,9 @@ def _attribute(
         return attributed, audit
     rows = {
         row.project.name: row
-        for row in Centroid.objects.filter(owner=session.owner, model=model).select_related(
-            "project"
-        )
+        for row in Centroid.objects.filter(owner=session.owner, model=model)
+        .exclude(project__name=GLOBAL)
+        .select_related("project")
     }
     found = nearest_centroid(vector, {name: row.vector for name, row in rows.items()})
     if found is None:

@@ -21,32 +21,56 @@ SHINGLE_CHARS = 24
 SAMPLE_RATIO = 4
 
 _WORD = re.compile(r"[^\W_]+")
-#: Mean length of a word from which the script is one without spaces.
-_DENSE_CHARS_MIN = 12
+
+# Scripts without spaces (Thai, Lao, Tibetan, Burmese, Khmer, kana, Han): a character is a unit.
+_UNSPACED = "\u0e00-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+_CHARACTER = re.compile("[" + _UNSPACED + "]")
+_UNIT = re.compile(r"[" + _UNSPACED + r"]|(?:[^\W_" + _UNSPACED + r"])+")
 
 
 def shingles(text: str) -> list[int]:
     """Return the distinct sampled windows as signed 64-bit numbers, at least one for a text with a
     word in it.
 
-    A text shorter than a window is one window. Case, punctuation and spacing do not count.
+    A text shorter than a window is one window. Case, punctuation and spacing do not count, nor does
+    what stands around a passage: in a text of two scripts each part keeps its windows.
     """
-    units, size, glue = _WORD.findall(text.lower()), SHINGLE_WORDS, " "
-    if units and sum(map(len, units)) > _DENSE_CHARS_MIN * len(units) and not text.isascii():
-        units, size, glue = list("".join(units)), SHINGLE_CHARS, ""
+    low = text.lower()
+    if low.isascii() or not _CHARACTER.search(low):
+        units = _WORD.findall(low)
+        ends = [index + SHINGLE_WORDS for index in range(max(1, len(units) - SHINGLE_WORDS + 1))]
+    else:
+        units = _UNIT.findall(low)
+        ends = _ends(units)
     if not units:
         return []
-    last = max(1, len(units) - size + 1)
     starts = [
         index
-        for index in range(last)
+        for index in range(len(ends))
         if crc32(units[index].encode("utf-8", "replace")) % SAMPLE_RATIO == 0
     ]
     if not starts:
         # Why: a text without a sampled word would be a text that nobody finds; its smallest window
         # stands for it.
-        return [min(_number(glue.join(units[index : index + size])) for index in range(last))]
-    return list(dict.fromkeys(_number(glue.join(units[index : index + size])) for index in starts))
+        return [min(_number(" ".join(units[index:end])) for index, end in enumerate(ends))]
+    return list(dict.fromkeys(_number(" ".join(units[index : ends[index]])) for index in starts))
+
+
+def _ends(units: list[str]) -> list[int]:
+    """Where the window that begins at each unit ends, while there is a whole one (one at least)."""
+    full = SHINGLE_WORDS * SHINGLE_CHARS
+    weights = [SHINGLE_WORDS if _CHARACTER.match(unit) else SHINGLE_CHARS for unit in units]
+    ends: list[int] = []
+    end, weight = 0, 0
+    for index in range(len(units)):
+        while weight < full and end < len(units):
+            weight += weights[end]
+            end += 1
+        if weight < full and index:
+            break
+        ends.append(end)
+        weight -= weights[index]
+    return ends
 
 
 def _number(window: str) -> int:

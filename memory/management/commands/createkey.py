@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from memory.access import SCOPES, create_key
-from memory.management.base import ArgusCommand, plain_errors
+from memory.management.base import EXIT_USAGE, ArgusCommand, plain_errors
 
 
 class Command(ArgusCommand):
@@ -21,7 +21,7 @@ class Command(ArgusCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         scopes = [scope.strip() for scope in options["scope"].split(",") if scope.strip()]
-        with plain_errors():
+        with plain_errors(refused=EXIT_USAGE):
             key, row = create_key(owner=options["owner"], scopes=scopes, name=options["name"])
         report = {
             "key": key,

@@ -45,7 +45,7 @@ def explain(recalled: Recalled) -> str:
     lines = [f"{recalled.outcome}; {gate}", f"floors: {floors}"]
     if tracks:
         lines.append(f"embedder: {tracks.model}; terms: {' '.join(tracks.terms)}")
-        lines += [f"degraded: {one}" for one in tracks.degraded]
+        lines += [f"without {name}: {why}" for name, why in tracks.degraded.items()]
     if recalled.weighed:
         lines.append(f"{'':>2} {'score':>8} {'fused':>8} {'semantic':>14} {'keyword':>14}  boost")
     lines += [row(rank, hit) for rank, hit in enumerate(recalled.weighed[:10], start=1)]

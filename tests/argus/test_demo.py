@@ -1,0 +1,158 @@
+"""`demo`: the story comes out, twice, from rows alone, and the pasted secrets are nowhere.
+
+How: the command itself runs twice on a clone with the real embedder; what it says is compared
+with what it said before and with the tables.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import pytest
+from django.core.management import call_command
+from django.db import connection
+from django.utils import timezone
+from psycopg import sql
+from pytest_django import DjangoDbBlocker
+
+from argus.demo import tables
+from argus.demo.story import APART, play, whose
+from memory.access import principal
+from memory.files import capture_files
+from memory.llm.minilm import shared
+from memory.models import Claim, DistillFailure, GateRejection, Note, RawItem
+from review import holds
+from tests import cluster
+
+#: What is pasted in the Codex session, and what the scripted reply makes up.
+SECRETS = ("ghp_", "s3agull", "s3a-breeze-2026")
+
+FOLDER = cluster.ROOT / "tests" / "fixtures" / "demo"
+
+
+class Told(NamedTuple):
+    """What two runs said: first as JSON, then as text, then as JSON after a person decided."""
+
+    first: dict[str, Any]
+    text: str
+    later: dict[str, Any]
+
+
+def run(*arguments: str) -> str:
+    out = io.StringIO()
+    call_command("demo", *arguments, stdout=out, no_color=True)
+    return out.getvalue()
+
+
+@pytest.fixture(scope="module")
+def told(template_db: str, django_db_blocker: DjangoDbBlocker) -> Iterator[Told]:
+    with django_db_blocker.unblock():
+        name = cluster.clone(template_db)
+        with cluster.using(name):
+            first = json.loads(run("--json"))
+            text = run()
+            for hold in holds.pending(principal()):
+                holds.approve(hold.pk, by=principal(), now=timezone.now())
+            yield Told(first, text, json.loads(run("--json")))
+        cluster.drop(name)
+
+
+def test_it_tells_the_whole_story(told: Told) -> None:
+    assert told.first["ok"], told.first["checks"]
+    assert all(told.first["checks"].values())
+
+
+def test_it_has_rows_for_every_table(told: Told) -> None:
+    first = told.first
+    assert len(first["capture"]["sources"]) == 5
+    assert first["segment"]["projects"] and first["segment"]["checks"]
+    assert set(first["segment"]["reasons"]) == {"size", "gap", "topic", "session_end"}
+    assert first["distill"]["shown"] and first["distill"]["rejections"]
+    assert first["embed"]["notes"] and first["embed"]["turns"]
+    assert {one["verdict"] for one in first["dedup"]["told"]} == {
+        "duplicate", "refine", "supersede",
+    }  # fmt: skip
+    assert {run["stage"] for run in first["runs"]} == {"segment", "distill", "embed", "dedup"}
+    assert [one["outcome"] for one in first["recalls"]] == ["injected", "gated", "below_floor"]
+
+
+def test_it_comes_out_as_the_page_beside_the_story_says(told: Told) -> None:
+    kinds = {(one["verdict"], one["status"]): one["n"] for one in told.first["dedup"]["kinds"]}
+    kinds.pop(("distinct", "applied"))
+    assert kinds == {
+        ("duplicate", "applied"): 5,
+        ("refine", "applied"): 1,
+        ("supersede", "applied"): 1,
+        ("supersede", "pending"): 2,
+    }
+    assert told.first["segment"]["episodes"] == 20
+    assert told.first["files"]["duplicates"] == 12
+
+
+def test_it_lets_the_real_gate_refuse_what_a_model_would_invent(told: Told) -> None:
+    reasons = dict(GateRejection.objects.values_list("candidate__content", "reason"))
+    assert reasons["The team plans to move the queue to Kafka."] == "grounding"
+    assert set(told.first["distill"]["rejected"]) == {"injection", "grounding", "title", "secret"}
+    assert not Note.objects.as_pipeline().filter(content__icontains="kafka").exists()
+
+
+def test_it_parks_the_unit_whose_reply_cannot_be_read(told: Told) -> None:
+    claim = Claim.objects.get(parked_at__isnull=False)
+    failures = DistillFailure.objects.filter(unit=claim.unit).order_by("attempt")
+    assert [row.attempt for row in failures] == [1, 2, 3, 4, 5]
+    assert all(row.reply for row in failures)
+
+
+def test_it_stores_nothing_the_second_time_and_still_prints_the_rows(told: Told) -> None:
+    assert "nothing stored: all 125 items were there already" in told.text
+    for word in ("CAPTURE", "SEGMENT", "DISTILL", "EMBED", "DEDUP", "RECALL", "CONTEXT"):
+        assert f"\n{word}: " in told.text
+    assert "NO  " not in told.text and "WHERE TO LOOK NEXT" in told.text
+    assert "#" in told.text and "Kafka" in told.text
+
+
+def test_it_fits_into_a_hundred_columns(told: Told) -> None:
+    assert max(map(tables.columns, told.text.splitlines())) <= tables.LINE_COLUMNS_MAX
+
+
+def test_it_still_comes_out_after_a_person_has_decided(told: Told) -> None:
+    assert told.later["ok"], told.later["checks"]
+    assert told.later["files"]["stored"] == 0
+    statuses = {one["status"] for one in told.later["dedup"]["kinds"]}
+    assert statuses == {"applied", "approved"}
+    assert told.later["capture"]["raw_items"] == told.first["capture"]["raw_items"]
+
+
+def test_it_leaves_no_secret_anywhere_in_the_database(told: Told) -> None:
+    assert any(secret in path.read_text() for path in FOLDER.rglob("*.jsonl") for secret in SECRETS)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT table_name, column_name FROM information_schema.columns"
+            " WHERE table_schema = current_schema()"
+            " AND data_type IN ('text', 'character varying', 'jsonb', 'json', 'ARRAY', 'tsvector')"
+        )
+        columns = cursor.fetchall()
+        assert ("memory_rawitem", "body") in columns
+        for table, column in columns:
+            query = sql.SQL("SELECT count(*) FROM {} WHERE {}::text LIKE ANY(%s)").format(
+                sql.Identifier(table), sql.Identifier(column)
+            )
+            cursor.execute(query, [[f"%{secret}%" for secret in SECRETS]])
+            assert cursor.fetchone() == (0,), (table, column)
+
+
+def test_it_stays_apart_from_a_memory_that_was_there_before(clone_db: str) -> None:
+    shared()
+    owner = principal()
+    assert whose(FOLDER) == owner
+    capture_files([FOLDER.parent / "transcripts" / "note.md"], owner=owner)
+    assert whose(FOLDER).name == APART
+    story = play()
+    assert story.ok and story.owner == APART
+    assert RawItem.objects.visible_to(owner).filter(owner=owner).count() == 1
+    assert any(
+        f"ARGUS_PRINCIPAL={APART}" in line for page in tables.pages(story) for line in page.lines
+    )

@@ -1,0 +1,418 @@
+"""POST /capture and its neighbours, as a client on the other side of HTTP sees them."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+from rest_framework.exceptions import ErrorDetail
+
+from memory.access import SCOPES, create_key, revoke_key
+from memory.doors import CappedJSONParser, TooLarge
+from memory.intake import NESTING_LEVELS_MAX
+from memory.models import AccessKey, CaptureReceipt, Session
+from memory.stages.capture import BATCH_BYTES_MAX, BATCH_ITEMS_MAX
+from tests.memory.posting import stored
+
+pytestmark = pytest.mark.django_db
+
+TURN = {
+    "source": "claude-code",
+    "role": "user",
+    "session": "s1",
+    "cwd": "/src/argus",
+    "body": "We keep the queue in Postgres.",
+    "original_timestamp": "2026-05-04T10:00:00Z",
+}
+
+
+@pytest.fixture
+def key() -> str:
+    return create_key(owner="alice", scopes=["capture"])[0]
+
+
+def send(
+    key: str | None, data: Any, client: Client | None = None, path: str = "/capture", **extra: Any
+) -> Any:
+    """Post JSON (or raw bytes) with this key; `extra` goes to Django's test client."""
+    raw = data if isinstance(data, bytes) else json.dumps(data).encode()
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    headers |= extra.pop("headers", {})
+    extra.setdefault("content_type", "application/json")
+    return (client or Client()).post(path, raw, headers=headers, **extra)
+
+
+def problem(answer: Any, status: int, code: str) -> dict[str, Any]:
+    """The problem that this answer must be."""
+    assert answer.status_code == status, answer.content
+    assert answer["Content-Type"] == "application/problem+json"
+    body: dict[str, Any] = answer.json()
+    assert {"type", "title", "status", "code", "detail"} <= set(body)
+    assert (body["status"], body["code"]) == (status, code)
+    return body
+
+
+# One item.
+
+
+def test_it_answers_201_for_a_new_item_and_200_for_a_known_one(key: str) -> None:
+    first, again = send(key, TURN), send(key, TURN)
+    assert (first.status_code, again.status_code) == (201, 200)
+    assert first.json()["id"] == again.json()["id"] == stored()[0].pk
+    assert (first.json()["duplicate"], again.json()["duplicate"]) == (False, True)
+    assert first["Content-Type"] == "application/json"
+
+
+def test_it_answers_200_with_the_reason_for_a_refused_item(key: str) -> None:
+    answer = send(key, TURN | {"role": "assistant", "body": "API Error: 529 overloaded_error"})
+    assert answer.status_code == 200
+    assert (answer.json()["id"], answer.json()["refused"]) == (None, "poison")
+    assert CaptureReceipt.objects.get().pk == answer.json()["receipt"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "pointer"),
+    [
+        ({"body": None}, "/body"),
+        ({"body": ["no text"]}, "/body"),
+        ({"source": 5}, "/source"),
+        ({"kind": "thought"}, "/kind"),
+        ({"visibility": "everybody"}, "/visibility"),
+        ({"confidentiality": "\ud83d"}, "/confidentiality"),
+        ({"metadata": "host=a"}, "/metadata"),
+        ({"original_timestamp": "yesterday"}, "/original_timestamp"),
+        ({"original_timestamp": "2026-02-30T00:00:00Z"}, "/original_timestamp"),
+        ({"original_timestamp": "2026-06-30T23:59:60Z"}, "/original_timestamp"),
+        ({"original_timestamp": 10**30}, "/original_timestamp"),
+    ],
+)
+def test_it_answers_422_with_a_pointer_and_leaves_a_receipt(
+    key: str, wrong: dict[str, Any], pointer: str
+) -> None:
+    body = problem(send(key, TURN | wrong), 422, "invalid")
+    assert [one["pointer"] for one in body["errors"]] == [pointer]
+    assert not stored()
+    receipt = CaptureReceipt.objects.get()
+    assert (receipt.seen, receipt.refused) == (1, {"invalid": 1})
+    assert pointer in receipt.refusals[0]["detail"]
+
+
+@pytest.mark.parametrize("data", [[], "text", 7, None, True, [TURN], {}])
+def test_it_answers_422_for_json_that_is_no_item(key: str, data: Any) -> None:
+    problem(send(key, data), 422, "invalid")
+
+
+def test_it_answers_422_for_an_item_that_cannot_be_kept(key: str) -> None:
+    body = problem(send(key, TURN | {"session": "s" * 5000}), 422, "refused")
+    assert "session" in body["detail"]
+    assert CaptureReceipt.objects.get().refused == {"invalid": 1}
+
+
+def test_it_does_not_repeat_what_it_was_sent(key: str) -> None:
+    answer = send(key, TURN | {"kind": "canary-kind", "body": ["canary-body"]})
+    assert "canary" not in answer.content.decode()
+
+
+# A batch.
+
+
+def test_it_judges_each_item_of_a_batch_alone(key: str) -> None:
+    items = [TURN, {"body": 5}, "no item", TURN, TURN | {"body": ""}, TURN | {"body": "Another."}]
+    answer = send(key, {"items": items})
+    body = answer.json()
+    assert answer.status_code == 200
+    assert (body["stored"], body["duplicates"]) == (2, 1)
+    assert body["refused"] == {"invalid": 2, "empty": 1}
+    told = [one.get("refused") or one["duplicate"] for one in body["items"]]
+    assert told == [False, "invalid", "invalid", True, "empty", False]
+    assert body["items"][0]["id"] == body["items"][3]["id"]
+
+
+def test_it_takes_five_hundred_items_and_not_one_more(key: str) -> None:
+    items = [TURN | {"body": f"Turn {number}."} for number in range(BATCH_ITEMS_MAX + 1)]
+    problem(send(key, {"items": items}), 413, "too_large")
+    assert not stored() and not CaptureReceipt.objects.exists()
+    answer = send(key, {"items": items[:-1]})
+    assert (answer.status_code, answer.json()["stored"]) == (200, BATCH_ITEMS_MAX)
+
+
+def test_it_keeps_what_the_client_counted_and_the_end_of_the_session(key: str) -> None:
+    envelope = {
+        "items": [TURN],
+        "range": {"seen": 7, "filtered": 6, "posted": 1},
+        "session_end": {"session": "s1", "reason": "clear"},
+        "of a later version": 1,
+    }
+    assert send(key, envelope).status_code == 200
+    receipt = CaptureReceipt.objects.get()
+    assert receipt.client_range == envelope["range"]
+    assert receipt.session_end == envelope["session_end"]
+    assert receipt.key == AccessKey.objects.get()
+    assert Session.objects.get().ended_reason == "clear"
+
+
+@pytest.mark.parametrize(
+    "envelope",
+    [
+        {"items": "many"},
+        {"items": None},
+        {"items": [TURN], "session_end": "s1"},
+        {"items": [TURN], "range": {"seen": "all"}},
+        {"items": [TURN], "range": [1]},
+    ],
+)
+def test_it_answers_422_for_an_envelope_that_is_none(key: str, envelope: Any) -> None:
+    problem(send(key, envelope), 422, "invalid")
+    assert not stored()
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_it_ignores_what_a_client_has_no_say_in(key: str, alone: bool) -> None:
+    said = {
+        "owner": "bob", "owner_id": 999, "id": 12345, "confidence": 1.0, "captured_at": "2001-01-01",
+        "deleted_at": "2001-01-01", "dedup_key": "x", "near_duplicate_of": 1, "flags": {"a": 1},
+    }  # fmt: skip
+    send(key, TURN | said if alone else {"items": [TURN | said], **said})
+    row = stored()[0]
+    assert (row.owner.name, row.flags, row.near_duplicate_of_id) == ("alice", {}, None)
+    assert row.pk != 12345 and row.dedup_key != "x"
+    assert timezone.now() - row.captured_at < timedelta(minutes=1)
+
+
+# Bodies that are no JSON, or too much of it.
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"{",
+        b"not json",
+        b"\xff\xfe{}\x00",
+        b'{"source":"a","body":"\xc3\x28"}',
+        b'{"source":"a","body":"b","metadata":{"n":NaN}}',
+        b'{"source":"a","body":"b","metadata":{"n":-Infinity}}',
+        b'{"a":1}{"b":2}',
+        b"[" * 100_000,
+        b'{"a":' * 100_000,
+        b"[" * 100_000 + b"]" * 100_000,
+        b'{"n":' + b"9" * 10_000 + b"}",
+        gzip.compress(json.dumps(TURN).encode()),
+    ],
+)
+def test_it_answers_400_for_what_is_no_json(key: str, raw: bytes) -> None:
+    problem(send(key, raw), 400, "parse_error")
+
+
+def test_it_answers_422_for_an_empty_body(key: str) -> None:
+    problem(send(key, b""), 422, "invalid")
+
+
+@pytest.mark.parametrize("levels", [NESTING_LEVELS_MAX + 1, 300, 700, 900])
+@pytest.mark.parametrize("field", ["metadata", "body", None])
+def test_it_refuses_an_item_nested_too_deep_and_stores_its_siblings(
+    key: str, levels: int, field: str | None
+) -> None:
+    deep = '{"a":' * levels + "1" + "}" * levels
+    bad = json.dumps(TURN | {"session": "s9", field: 0}).replace(
+        f'"{field}": 0', f'"{field}": {deep}'
+    )
+    raw = f'{{"items": [{json.dumps(TURN)}, {bad if field else deep}]}}'
+    answer = send(key, raw.encode())
+    assert answer.status_code == 200, answer.content
+    assert (answer.json()["stored"], answer.json()["refused"]) == (1, {"invalid": 1})
+
+
+def test_it_stores_metadata_as_deep_as_it_allows(key: str) -> None:
+    deep: Any = 1
+    for _ in range(NESTING_LEVELS_MAX):
+        deep = {"a": deep}
+    assert send(key, TURN | {"metadata": deep}).status_code == 201
+    assert stored()[0].metadata == deep
+
+
+def test_it_stores_numbers_that_json_has_and_columns_have_not(key: str) -> None:
+    raw = json.dumps(TURN)[:-1] + ', "metadata": {"big": 1e400, "long": ' + "9" * 4000 + "}}"
+    assert send(key, raw.encode()).status_code == 201
+    assert stored()[0].metadata == {"big": None, "long": int("9" * 4000)}
+
+
+def test_it_cleans_escapes_that_no_text_can_hold(key: str) -> None:
+    raw = json.dumps(TURN | {"body": "BODY", "session": "BODY"}).replace(
+        "BODY", "a\\u0000b\\ud83dc"
+    )
+    assert send(key, raw.encode()).status_code == 201
+    assert (stored()[0].body, stored()[0].session) == ("ab\ufffdc", "ab\ufffdc")
+
+
+def test_it_answers_413_for_a_body_over_the_cap(key: str) -> None:
+    body = json.dumps({"items": [TURN | {"body": "x" * BATCH_BYTES_MAX}]}).encode()
+    detail = problem(send(key, body), 413, "too_large")["detail"]
+    assert str(BATCH_BYTES_MAX) in detail
+
+
+def test_it_reads_no_more_than_the_cap_whatever_length_was_announced() -> None:
+    stream = io.BytesIO(b" " * (BATCH_BYTES_MAX + 4096))
+    with pytest.raises(TooLarge):
+        CappedJSONParser().parse(stream)
+    assert stream.tell() == BATCH_BYTES_MAX + 1
+
+
+def test_it_asks_for_a_length_instead_of_reading_nothing(key: str) -> None:
+    # What a server hands on for a chunked body: no length, and a header that says why.
+    answer = Client().post(
+        "/capture",
+        b"",
+        content_type="application/json",
+        headers={"Authorization": f"Bearer {key}", "Transfer-Encoding": "chunked"},
+        CONTENT_LENGTH="",
+    )
+    problem(answer, 411, "length_required")
+
+
+def test_it_answers_415_for_a_form(key: str) -> None:
+    problem(
+        send(key, b"a=b", content_type="application/x-www-form-urlencoded"),
+        415,
+        "unsupported_media_type",
+    )
+
+
+def test_it_answers_405_for_another_method(key: str) -> None:
+    answer = Client().get("/capture", headers={"Authorization": f"Bearer {key}"})
+    problem(answer, 405, "method_not_allowed")
+
+
+# Who may.
+
+
+@pytest.mark.parametrize("name", ["Authorization", "apikey", "X-API-Key"])
+def test_it_takes_a_key_in_any_of_three_headers(key: str, name: str) -> None:
+    value = f"Bearer {key}" if name == "Authorization" else key
+    assert send(None, TURN, headers={name: value}).status_code == 201
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"Authorization": "Bearer "},
+        {"Authorization": "Bearer argus_00000000_unknown"},
+        {"Authorization": "Basic YWxpY2U6cGFzcw=="},
+        {"Authorization": "Bearer sch\u00f6n"},
+        {"X-API-Key": "' OR 1=1 --"},
+    ],
+)
+def test_it_answers_401_and_how_to_authenticate(headers: dict[str, str]) -> None:
+    answer = send(None, TURN, headers=headers)
+    assert answer.status_code == 401
+    assert problem(answer, 401, answer.json()["code"])["code"] in (
+        "not_authenticated",
+        "authentication_failed",
+    )
+    assert answer["WWW-Authenticate"] == 'Bearer realm="argus"'
+
+
+def test_it_looks_at_the_key_before_it_reads_the_body() -> None:
+    assert send(None, b"not json").status_code == 401
+
+
+def test_it_forgets_a_key_the_moment_it_is_revoked(key: str) -> None:
+    client = Client()
+    assert send(key, TURN, client).status_code == 201
+    revoke_key(AccessKey.objects.get().prefix, now=timezone.now())
+    assert send(key, TURN, client).status_code == 401
+
+
+@pytest.mark.parametrize("name", ["key", "api_key", "token", "anything"])
+def test_it_refuses_a_key_in_the_address_even_with_a_good_header(key: str, name: str) -> None:
+    for given in (None, key):
+        answer = send(given, TURN, path=f"/capture?{name}={key}")
+        assert key not in answer.content.decode()
+        problem(answer, 400, "parse_error")
+    assert not stored()
+
+
+def test_it_takes_no_login_of_a_browser_for_a_key(django_user_model: Any) -> None:
+    client = Client()
+    client.force_login(django_user_model.objects.create_superuser("root", password="x"))
+    assert send(None, TURN, client).status_code == 401
+
+
+PATHS = {"/capture": "capture", "/segment": "operate", "/process": "operate"}
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("scope", SCOPES)
+def test_it_opens_each_door_to_its_own_scope_only(path: str, scope: str) -> None:
+    given, _ = create_key(owner="alice", scopes=[scope])
+    answer = send(given, TURN if path == "/capture" else {}, path=path)
+    if scope == PATHS[path]:
+        assert answer.status_code in (200, 201)
+    else:
+        assert PATHS[path] in problem(answer, 403, "permission_denied")["detail"]
+        assert not stored()
+
+
+def test_it_writes_for_whom_the_key_stands() -> None:
+    for name in ("alice", "bob"):
+        given, _ = create_key(owner=name, scopes=["capture"])
+        assert send(given, TURN).status_code == 201
+    assert [row.owner.name for row in stored()] == ["alice", "bob"]
+    assert [row.owner.name for row in CaptureReceipt.objects.order_by("pk")] == ["alice", "bob"]
+
+
+# When something we need is away.
+
+
+def test_it_answers_503_and_when_to_ask_again_without_a_database(tmp_path: Path) -> None:
+    program = """
+        import django, json
+        django.setup()
+        from django.test import Client
+        answer = Client().post("/capture", b"{}", content_type="application/json",
+                               headers={"Authorization": "Bearer argus_0_x"})
+        print(json.dumps([answer.status_code, dict(answer.headers), answer.json()]))
+    """
+    environment = {
+        **os.environ,
+        "ARGUS_HOME": str(tmp_path),
+        "ARGUS_DATABASE_URL": "postgresql://nobody:hunter2@127.0.0.1:9/nothing",
+        "DJANGO_SETTINGS_MODULE": "argus.settings",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        env=environment, capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    status, headers, body = json.loads(done.stdout)
+    assert (status, body["status"], body["code"]) == (503, 503, "database_away")
+    assert headers["Content-Type"] == "application/problem+json"
+    assert int(headers["Retry-After"]) > 0
+    assert "hunter2" not in done.stdout + done.stderr and "127.0.0.1" not in body["detail"]
+
+
+def test_it_answers_the_same_id_when_the_first_answer_was_lost(clone_key: str) -> None:
+    """The client never saw the answer to a committed post, and posts again."""
+    lost = send(clone_key, {"items": [TURN, TURN | {"body": "Another."}]}).json()
+    again = send(clone_key, {"items": [TURN, TURN | {"body": "Another."}]}).json()
+    assert (again["stored"], again["duplicates"]) == (0, 2)
+    assert [one["id"] for one in again["items"]] == [one["id"] for one in lost["items"]]
+
+
+@pytest.fixture
+def clone_key() -> str:
+    return create_key(owner="alice", scopes=["capture"])[0]
+
+
+def test_its_problems_are_sentences() -> None:
+    assert isinstance(TooLarge().detail, ErrorDetail)

@@ -1,0 +1,57 @@
+"""Capture under concurrent posts: Postgres settles who was first, nobody sees an error."""
+
+from __future__ import annotations
+
+import threading
+from datetime import timedelta
+
+from django.db import connection
+
+from memory.access import principal
+from memory.models import CaptureReceipt, RawItem
+from memory.stages.capture import capture
+from tests.memory.posting import NOW, SPOKEN, item, stored
+
+
+def test_it_stores_each_turn_once_when_thirty_clients_post_overlapping_batches(
+    clone_db: str,
+) -> None:
+    owner, clients, turns = principal("alice"), 30, 40
+    failures: list[BaseException] = []
+    answers: list[list[tuple[str, int | None]]] = []
+    start = threading.Barrier(clients)
+
+    def client(number: int) -> None:
+        # Every client has another session and another order: resumed copies of one history.
+        order = [(number * 7 + step) % turns for step in range(turns)]
+        batch = [
+            item(
+                f"turn {one}: we talk about part {one % 5} of the queue",
+                session=f"s{number % 3}",
+                record_id=f"row-{one}" if one % 2 else "",
+                original_timestamp=SPOKEN + timedelta(seconds=one),
+            )
+            for one in order
+        ]
+        try:
+            start.wait(30)
+            report = capture(batch, owner=owner, now=NOW)
+            answers.append([(b.body, o.id) for b, o in zip(batch, report.outcomes, strict=True)])
+        except BaseException as error:
+            failures.append(error)
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=client, args=(number,)) for number in range(clients)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert not failures
+    rows = {row.body: row.pk for row in stored()}
+    assert len(rows) == RawItem.objects.as_pipeline().count() == turns
+    assert len(answers) == clients
+    assert all(rows[body] == id_ for answer in answers for body, id_ in answer)
+    totals = CaptureReceipt.objects.values_list("seen", "stored", "duplicates")
+    assert sum(stored for _, stored, _ in totals) == turns
+    assert all(seen == stored + duplicates for seen, stored, duplicates in totals)

@@ -1,0 +1,204 @@
+"""The doors of recall: /recall/context, /recall/notes and /recall/notes/<id>."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.conf import LazySettings
+from django.test import Client
+
+from memory.models import Injection, Note
+from memory.text.fence import MARK
+from tests.recall.making import NOW, client, note, notes, people
+
+pytestmark = pytest.mark.django_db
+
+ASKED = "Which port does the staging database use?"
+PORT = "The staging database listens on port 5433."
+
+
+def post(who: Client, path: str, body: Any) -> Any:
+    data = body if isinstance(body, (str, bytes)) else json.dumps(body)
+    return who.post(path, data, content_type="application/json")
+
+
+def ask(who: Client, query: str = ASKED, **more: Any) -> dict[str, Any]:
+    answer = post(who, "/recall/notes", {"query": query} | more)
+    assert answer.status_code == 200, answer.content
+    got: dict[str, Any] = answer.json()
+    return got
+
+
+def test_it_answers_a_prompt_by_post_and_by_get_alike() -> None:
+    alice = people().alice
+    port = note(alice, PORT, project="harbor")
+    who = client(alice)
+    posted = ask(who, cwd="/src/harbor", session="s1")
+    got = who.get("/recall/notes", {"query": ASKED, "cwd": "/src/harbor", "session": "s1"})
+    assert got.status_code == 200 and got.json()["text"] == posted["text"]
+    assert "no-store" in got.headers["Cache-Control"]
+    assert posted["outcome"] == "injected" and posted["notes"][0]["id"] == str(port.pk)
+    assert posted["notes"][0]["content"] == PORT and posted["notes"][0]["tracks"]["semantic"]["rank"] == 1
+    assert posted["degraded"] == [] and MARK in posted["text"]
+    assert Injection.objects.filter(owner=alice, session="s1").count() == 2
+
+
+def test_it_answers_silence_with_200_and_the_reason() -> None:
+    got = ask(client(people().alice), "ok")
+    assert (got["outcome"], got["gate"], got["text"], got["notes"]) == ("gated", "too_short", "", [])
+    assert got["detail"] and got["injection"]
+
+
+def test_it_answers_the_context_of_a_session() -> None:
+    alice = people().alice
+    note(alice, PORT, project="harbor")
+    got = client(alice).get("/recall/context", {"cwd": "/src/harbor", "session": "s1"}).json()
+    assert got["outcome"] == "injected" and PORT in got["text"]
+    assert got["notes"][0]["project"] == "harbor" and got["injection"]
+
+
+def test_it_answers_one_note_and_404_for_somebody_elses() -> None:
+    cast = people()
+    one = note(cast.alice, PORT)
+    path = f"/recall/notes/{one.pk}"
+    assert client(cast.alice).get(path).json()["content"] == PORT
+    for who in (cast.bob, cast.charlie):
+        answer = client(who).get(path)
+        assert answer.status_code == 404 and answer.json()["code"] == "not_found"
+        assert PORT not in answer.content.decode()
+    assert client(cast.alice).get("/recall/notes/not-an-id").status_code == 404
+
+
+PATHS = ["/recall/context", "/recall/notes", f"/recall/notes/{'0' * 8}-0000-0000-0000-{'0' * 12}"]
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_it_wants_a_key_with_the_scope_recall(path: str) -> None:
+    alice = people().alice
+    nobody = Client().get(path, {"query": ASKED})
+    assert nobody.status_code == 401 and nobody.headers["WWW-Authenticate"].startswith("Bearer")
+    assert client(alice, "capture", "operate", "resolve").get(path).status_code == 403
+    assert not Injection.objects.exists()
+
+
+def test_it_shows_every_reader_only_what_is_theirs_on_every_path() -> None:
+    cast = people()
+    mine = note(cast.alice, PORT, project="global")
+    shared = note(cast.alice, f"{PORT} Shared.", project="global", visibility="team")
+    for who, seen in ((cast.alice, {mine, shared}), (cast.bob, {shared}), (cast.charlie, set())):
+        as_who = client(who)
+        for got in (ask(as_who), as_who.get("/recall/context").json()):
+            assert {row["id"] for row in got["notes"]} == {str(one.pk) for one in seen}
+        for one in (mine, shared):
+            status = as_who.get(f"/recall/notes/{one.pk}").status_code
+            assert status == (200 if one in seen else 404)
+
+
+def test_it_takes_identity_from_the_key_and_from_nothing_else() -> None:
+    cast = people()
+    note(cast.alice, PORT)
+    got = ask(client(cast.charlie), owner="alice", principal="alice", user_id=cast.alice.pk)
+    assert got["notes"] == []
+
+
+def test_it_lets_a_key_raise_the_floor_and_only_operate_lower_it(settings: LazySettings) -> None:
+    alice = people().alice
+    note(alice, PORT)
+    score = ask(client(alice))["notes"][0]["score"]
+    assert ask(client(alice), floor=score + 0.001)["outcome"] == "below_floor"
+    settings.ARGUS = settings.ARGUS.model_copy(update={"recall_floor": score + 0.001})
+    low = ask(client(alice), floor=0.0)
+    assert (low["outcome"], low["floors"]["score"]) == ("below_floor", score + 0.001)
+    assert ask(client(alice, "recall", "operate"), floor=0.0)["outcome"] == "injected"
+    row = Injection.objects.latest("pk")
+    assert row.floors["score"] == 0.0
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {}, {"query": 5}, {"query": None}, [], 7, None, {"query": ASKED, "floor": -1},
+        {"query": ASKED, "floor": "high"}, {"query": ASKED, "session": "s" * 10_000},
+        {"query": ASKED, "cwd": "c" * 100_000}, {"query": ASKED, "cwd": {"a": 1}},
+    ],
+)  # fmt: skip
+def test_it_says_what_is_wrong_with_a_request(body: Any) -> None:
+    answer = post(client(people().alice), "/recall/notes", body)
+    assert answer.status_code == 422, answer.content
+    assert answer.headers["Content-Type"] == "application/problem+json"
+    assert answer.json()["code"] == "invalid" and answer.json()["errors"]
+
+
+@pytest.mark.parametrize("data", [b" ", b"{", b'{"query": NaN}', b"\xff\xfe", b"[" * 100_000])
+def test_it_says_that_a_body_is_not_json(data: bytes) -> None:
+    answer = post(client(people().alice), "/recall/notes", data)
+    assert answer.status_code == 400 and answer.json()["code"] == "parse_error"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "", "😀😀😀😀😀😀", "which port \x00 does the staging \ud83d database use",
+        "C:\\repo\\src\\main.py & !x | (y a:*b '''", "'; DROP TABLE memory_note; -- 100% \\ %s",
+        "ما هو منفذ قاعدة بيانات الاختبار", "适者生存的设备端口是哪个", "\u202ereversed staging database port use",
+        "which port does the staging database use " + "x9 " * 330_000,
+    ],
+)  # fmt: skip
+def test_it_answers_any_prompt_with_200_and_a_row(query: str) -> None:
+    got = ask(client(people().alice), query)
+    assert got["outcome"] in ("gated", "no_hits")
+    assert Injection.objects.filter(pk=got["injection"]).exists()
+
+
+def test_it_is_refused_by_capture_when_its_own_block_comes_back() -> None:
+    alice = people().alice
+    notes(alice, [f"The staging database number {n} listens on port 543{n} of host h{n}." for n in range(5)])
+    who = client(alice, "capture", "recall")
+    block = ask(who)["text"]
+    assert block
+
+    def capture(body: str, at: int) -> dict[str, Any]:
+        stamp = (NOW - timedelta(days=1, minutes=at)).isoformat()
+        item = {"source": "claude-code", "role": "user", "session": "s", "body": body}
+        answer = post(who, "/capture", item | {"original_timestamp": stamp})
+        got: dict[str, Any] = answer.json()
+        return got
+
+    escaped = block.replace("<", "&lt;").replace(">", "&gt;")
+    reminder = f"<system-reminder>\nUserPromptSubmit hook additional context: {block}\n</system-reminder>"
+    bare = "\n".join(block.splitlines()[1:-1])
+    for n, echo in enumerate([block, f"\n{block}\n", escaped, reminder, bare]):
+        assert capture(echo, n)["refused"] in ("derived", "harness"), echo
+    kept = capture(f"{block}\nNo: since today it is port 6000.", 9)
+    assert kept["id"] and not kept["duplicate"]
+    from memory.models import RawItem
+
+    item = RawItem.objects.as_pipeline().get(pk=kept["id"])
+    assert item.body == "No: since today it is port 6000." and item.flags["derived_stripped"]
+
+
+def test_it_writes_one_row_a_call_whatever_comes_of_it() -> None:
+    alice = people().alice
+    note(alice, PORT)
+    who = client(alice)
+    for query in (ASKED, "ok", "Who won the football cup final in nineteen ninety?"):
+        before = Injection.objects.count()
+        ask(who, query)
+        assert Injection.objects.count() == before + 1
+
+
+def test_it_takes_the_longest_session_that_it_allows_in_any_script() -> None:
+    alice = people().alice
+    for session in ("".join(chr(0x4E00 + n * 37 % 20_000) for n in range(512)), "🔴" * 512):
+        assert ask(client(alice), session=session)["outcome"] == "no_hits"
+
+
+def test_it_changes_no_note() -> None:
+    alice = people().alice
+    note(alice, PORT)
+    before = list(Note.objects.visible_to(alice).values())
+    ask(client(alice))
+    assert str(list(Note.objects.visible_to(alice).values())) == str(before)
