@@ -92,6 +92,14 @@ def embedder() -> Embedder:
     return shared_url(embed_endpoint())
 
 
+def warm() -> None:
+    """Load the local embedder now, so that the first prompt does not wait for it."""
+    if settings.ARGUS.embedder != "url":
+        from memory.llm.minilm import shared
+
+        shared().encode("warm")
+
+
 class RecordedDistiller:
     """A local distiller with a ledger row for each call."""
 

@@ -18,6 +18,7 @@ from memory.llm.ports import VECTOR_SIZE, Origin
 from memory.llm.remote.client import embeddings
 from memory.llm.remote.endpoints import Endpoint, query_endpoint
 from memory.llm.vectors import Vector, accept
+from memory.models import LlmCall
 from memory.text.identity import sha256
 
 #: Characters of a text that are embedded.
@@ -87,18 +88,28 @@ class OpenAIEmbedder:
             return accept(reply.vectors, len(cut), VECTOR_SIZE)
 
         vectors, _ = ask(question, send, read, origin=origin)
-        self._fitted = True
         return vectors
 
     def _refuse_another_model(self, vectors: Mapping[int, object], count: int) -> None:
         sizes = {len(vector) if isinstance(vector, list) else 0 for vector in vectors.values()}
-        if len(sizes) > 1 or sizes == {VECTOR_SIZE} or (self._fitted and count == 1):
+        if VECTOR_SIZE in sizes:
+            self._fitted = True
+            return
+        if len(sizes) > 1 or (count == 1 and self._has_fitted()):
             return
         raise Away(
             f"{self.name} gives {sizes.pop()} numbers a vector; {VECTOR_SIZE} are stored. "
             "Nothing was written; ask for another model or embedder.",
             "wrong_size",
         )
+
+
+    def _has_fitted(self) -> bool:
+        """Whether this model ever gave vectors that fit, by the ledger when not in this process."""
+        if not self._fitted:
+            calls = LlmCall.objects.filter(port="embed", model_asked=self.name, outcome="ok")
+            self._fitted = calls.exists()
+        return self._fitted
 
 
 def _prefixes(model: str) -> tuple[str, str]:
