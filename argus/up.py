@@ -45,6 +45,7 @@ READY_SECONDS_MAX = 60
 #: A child that ended is started again, so often; beyond that something is wrong.
 RESTARTS_MAX = 5
 
+#: How often the children are looked at.
 WATCH_SECONDS = 0.2
 
 #: Linux's number for "send me a signal when my parent dies".

@@ -95,7 +95,9 @@ def repository(path: str, metadata: Mapping[str, Any]) -> str:
     for key in ("git_common_dir", "git_root"):
         if value := metadata.get(key):
             # `git rev-parse --git-common-dir` answers relative to cwd from inside the main tree.
-            place = normpath(join(path or "/", slashed(str(value))))
+            place = slashed(str(value))
+            if not re.match(r"^(?:/|[A-Za-z]:)", place):
+                place = normpath(join(path, place))
             place = re.sub(r"/(?:\.git|\.bare)(?:/worktrees/[^/]+)?$", "", place)
             return re.sub(r"\.git$", "", last_folder(place))
     if match := WORKTREE_FOLDERS.match(path):

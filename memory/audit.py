@@ -73,11 +73,11 @@ def stage(verb: Verb[R_co]) -> Stage[R_co]:
         run = open_run(verb.__name__, trigger=trigger)
         try:
             report = verb(run, clock=clock, limit=limit)
+            close_run(run, status="done", report=asdict(report))
         except BaseException as error:  # KeyboardInterrupt and SystemExit close the row, too.
             claims.let_go(run)
             close_run(run, status="failed", error=f"{type(error).__name__}: {error}")
             raise
-        close_run(run, status="done", report=asdict(report))
         return report
 
     return audited

@@ -111,7 +111,13 @@ class NoteQuerySet(OwnedQuerySet):
         return self.filter(embedding__isnull=False, verdicts__isnull=True)
 
     def older_than(self, note: Any) -> Self:
-        """Notes made before this one; ties are broken by id, so that of two twins one is older."""
+        """Notes made before this one; of those made at once the one said earlier is older, of twins
+        the one with the lower id. `by_age` is the same order."""
         earlier = Q(created_at__lt=note.created_at)
-        tie = Q(created_at=note.created_at, pk__lt=note.pk)
-        return self.filter(earlier | tie).exclude(pk=note.pk)
+        said = Q(created_at=note.created_at, valid_from__lt=note.valid_from)
+        twin = Q(created_at=note.created_at, valid_from=note.valid_from, pk__lt=note.pk)
+        return self.filter(earlier | said | twin)
+
+    def by_age(self) -> Self:
+        """Oldest first, as `older_than` has it."""
+        return self.order_by("created_at", "valid_from", "pk")

@@ -134,10 +134,10 @@ def take_back(row: DedupVerdict) -> None:
         raise Conflict("this verdict changed nothing")
     result = effect(row.verdict, row.note, row.target)
     assert result.retired is not None
-    if not retire.revive(result.retired.pk):
-        raise Conflict(f"note {result.retired.pk} is not retired")
-    kept = Note.objects.as_pipeline().get(pk=result.kept.pk)
+    kept = Note.objects.as_pipeline().select_for_update(no_key=True).get(pk=result.kept.pk)
     if kept.deleted_at is not None:
         raise Conflict(f"note {kept.pk} was retired by a later verdict: undo that one first")
+    if not retire.revive(result.retired.pk):
+        raise Conflict(f"note {result.retired.pk} is not retired")
     if row.confidence_after is not None and kept.confidence == row.confidence_after:
         retire.set_confidence(kept.pk, row.confidence_before or CONFIDENCE_START)

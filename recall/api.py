@@ -19,7 +19,6 @@ from recall.context import recall_context
 from recall.links import open_note
 from recall.notes import recall_notes
 
-
 #: Characters of a session's name and of a path.
 # Why: the ledger's index holds the session, and an index row of Postgres ends at 2,700 bytes; a
 # path ends at 4,096 on Linux.

@@ -16,9 +16,10 @@ from django.db import transaction
 
 from memory.ledger import emit
 from memory.llm.choice import embedder
-from memory.llm.thresholds import threshold
+from memory.llm.thresholds import recall_floor
 from memory.models import Injection, Principal
 from memory.text.secrets import redact
+from memory.text.tongue import tongue
 from recall.block import Block, render
 from recall.fusion import fuse
 from recall.gates import Asked, ask
@@ -81,12 +82,12 @@ def recall_notes(
     """Notes for a prompt, best first; `floor` replaces the machine's floor of the final score."""
     started = time.perf_counter()
     here = where(session=session, cwd=cwd)
+    asked = ask(prompt)
     floors = Floors(
         score=settings.ARGUS.recall_floor if floor is None else floor,
-        semantic=threshold(embedder().name, "recall_floor"),
+        semantic=recall_floor(embedder().name, tongue(asked.text)),
         keyword=KEYWORD_FLOOR,
     )
-    asked = ask(prompt)
     recalled = (
         Recalled("gated", asked=asked, floors=floors)
         if asked.gate

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -41,10 +43,27 @@ class StageCommand(ArgusCommand):
         raise NotImplementedError
 
     def handle(self, *args: Any, **options: Any) -> None:
-        with plain_errors():
+        with plain_errors(), ended_by_sigterm():
             report = self.run(options["limit"])
         self.say(report, as_json=options["json"])
         self.leave(exit_code(report))
+
+
+@contextmanager
+def ended_by_sigterm() -> Iterator[None]:
+    """SIGTERM ends the block as Ctrl-C does: the run is closed and its units are free at once."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def end(number: int, frame: object) -> None:
+        raise SystemExit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def exit_code(report: dict[str, Any]) -> int:

@@ -67,35 +67,42 @@ CREATE FUNCTION argus_purge(items bigint[], actor text, reason text) RETURNS jso
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 DECLARE
     ledger bigint;
-    episodes bigint[];
-    units text[];
+    touched bigint[];
+    names text[];
+    judged text[];
     gone uuid[];
     verdicts bigint[];
     counts jsonb;
     hashes jsonb;
 BEGIN
-    IF coalesce(btrim(actor), '') = '' OR coalesce(btrim(reason), '') = '' THEN
+    IF coalesce(actor, '') !~ '[^[:space:]]' OR coalesce(reason, '') !~ '[^[:space:]]' THEN
         RAISE EXCEPTION 'a purge names who and why';
     END IF;
     SELECT coalesce(jsonb_agg(sha256 ORDER BY id), '[]') INTO hashes
         FROM memory_rawitem WHERE id = ANY(items);
-    SELECT coalesce(array_agg(DISTINCT episode_id), '{}') INTO episodes
+    SELECT coalesce(array_agg(DISTINCT episode_id), '{}') INTO touched
         FROM memory_episodeturn WHERE raw_item_id = ANY(items);
-    SELECT coalesce(array_agg(unit_key), '{}') INTO units
-        FROM memory_episode WHERE id = ANY(episodes);
-    SELECT units || coalesce(array_agg('item:' || id), '{}') INTO units FROM unnest(items) AS id;
+    SELECT coalesce(array_agg(unit_key), '{}') INTO names
+        FROM memory_episode WHERE id = ANY(touched);
+    names := names || ARRAY(SELECT 'item:' || id FROM unnest(items) AS id);
     SELECT coalesce(array_agg(n.id), '{}') INTO gone FROM memory_note n
-        WHERE (n.unit_key = ANY(units)
+        WHERE (n.unit_key = ANY(names)
                OR n.id IN (SELECT note_id FROM memory_evidence WHERE raw_item_id = ANY(items)))
           AND NOT EXISTS (
               SELECT 1 FROM memory_evidence e
               LEFT JOIN memory_episodeturn t ON t.raw_item_id = e.raw_item_id
               WHERE e.note_id = n.id AND NOT (e.raw_item_id = ANY(items))
-                AND (t.episode_id IS NULL OR NOT (t.episode_id = ANY(episodes))));
-    SELECT coalesce(array_agg(id), '{}') INTO verdicts
-        FROM memory_dedupverdict WHERE note_id = ANY(gone) OR target_id = ANY(gone);
+                AND (t.episode_id IS NULL OR NOT (t.episode_id = ANY(touched))));
+    SELECT coalesce(array_agg(v.id), '{}') INTO verdicts FROM memory_dedupverdict v
+        WHERE v.note_id = ANY(gone) OR v.target_id = ANY(gone) OR EXISTS (
+            SELECT 1 FROM jsonb_array_elements(v.candidates) AS shown
+            WHERE (shown ->> 'note')::uuid = ANY(gone));
+    names := names || ARRAY(SELECT 'note:' || id FROM unnest(gone) AS id);
+    -- What a judge said of a note that stays may quote one that goes: it is judged again.
+    judged := ARRAY(SELECT 'note:' || v.note_id FROM memory_dedupverdict v
+        WHERE v.id = ANY(verdicts));
     counts := jsonb_build_object('raw_items', jsonb_array_length(hashes),
-        'episodes', cardinality(episodes), 'notes', cardinality(gone),
+        'episodes', cardinality(touched), 'notes', cardinality(gone),
         'verdicts', cardinality(verdicts));
     INSERT INTO memory_purgeledger (actor, reason, counts, hashes, files_pending, created_at)
         VALUES (actor, reason, counts, hashes, false, now()) RETURNING id INTO ledger;
@@ -106,24 +113,24 @@ BEGIN
         OR note_id = ANY(gone) OR parent_id = ANY(gone);
     DELETE FROM memory_note WHERE id = ANY(gone);
     DELETE FROM memory_gaterejection
-        WHERE episode_id = ANY(episodes) OR raw_item_id = ANY(items);
-    DELETE FROM memory_distillfailure WHERE unit = ANY(units);
-    DELETE FROM memory_modelreply r WHERE r.units ?| units;
-    DELETE FROM memory_claim WHERE unit = ANY(units);
+        WHERE episode_id = ANY(touched) OR raw_item_id = ANY(items);
+    DELETE FROM memory_distillfailure WHERE unit = ANY(names);
+    DELETE FROM memory_modelreply WHERE units ?| (names || judged);
+    DELETE FROM memory_claim WHERE unit = ANY(names);
     DELETE FROM memory_segmentcheck WHERE raw_item_id = ANY(items);
     DELETE FROM memory_turnvector WHERE raw_item_id = ANY(items);
     DELETE FROM memory_distilleditem WHERE raw_item_id = ANY(items);
     DELETE FROM memory_episodeturn WHERE raw_item_id = ANY(items);
-    DELETE FROM memory_attribution WHERE episode_id = ANY(episodes) AND NOT EXISTS (
+    DELETE FROM memory_attribution WHERE episode_id = ANY(touched) AND NOT EXISTS (
         SELECT 1 FROM memory_episodeturn t WHERE t.episode_id = memory_attribution.episode_id);
     UPDATE memory_episode e SET distilled_at = NULL, turn_count = t.turns,
             first_item_id = t.first_id, last_item_id = t.last_id
         FROM (SELECT episode_id, count(*) AS turns,
                      (array_agg(raw_item_id ORDER BY position))[1] AS first_id,
                      (array_agg(raw_item_id ORDER BY position DESC))[1] AS last_id
-              FROM memory_episodeturn WHERE episode_id = ANY(episodes) GROUP BY episode_id) t
+              FROM memory_episodeturn WHERE episode_id = ANY(touched) GROUP BY episode_id) t
         WHERE e.id = t.episode_id;
-    DELETE FROM memory_episode e WHERE e.id = ANY(episodes) AND NOT EXISTS (
+    DELETE FROM memory_episode e WHERE e.id = ANY(touched) AND NOT EXISTS (
         SELECT 1 FROM memory_episodeturn t WHERE t.episode_id = e.id);
     DELETE FROM memory_rawitem WHERE id = ANY(items);
     RETURN counts || jsonb_build_object('ledger', ledger);

@@ -96,9 +96,7 @@ def dedup(run: StageRun, *, clock: Clock, limit: int | None) -> DedupReport:
 
 def _waiting(now: datetime) -> list[str]:
     parked = claims.parked("dedup")
-    rows = (
-        Note.objects.as_pipeline().live(now).undecided().order_by("valid_from", "created_at", "pk")
-    )
+    rows = Note.objects.as_pipeline().live(now).undecided().by_age()
     ids = rows.values_list("pk", flat=True)[: NOTES_LOOKED_AT + len(parked)]
     return [unit for pk in ids if (unit := f"note:{pk}") not in parked]
 
@@ -134,11 +132,12 @@ def _exact(note: Note, *, now: datetime) -> Found | None:
         .filter(owner=note.owner, project=note.project, level=note.level)
         .filter(content_key=note.content_key)
         .older_than(note)
-        .order_by("created_at", "pk")
+        .by_age()
         .first()
     )
     if twin is None:
         return None
+    _after([twin], now=now)
     reason = "the same statement: equal after normalisation"
     return Found(Judgement("duplicate", str(twin.pk), reason), EXACT, (Neighbour(twin, 1.0, None),))
 
@@ -151,6 +150,7 @@ def _ask(note: Note, run: StageRun, *, now: datetime) -> Found:
     if not near:
         nothing = Judgement("distinct", None, "no older note is near or shares rare words")
         return Found(nothing, Usage("none", "none"), ())
+    _after([one.note for one in near], now=now)
     # The strictest note of those shown says whether they may leave for a model.
     strictest = max(
         (note.confidentiality, *(n.note.confidentiality for n in near)), key=CONFIDENTIALITIES.index
@@ -169,6 +169,15 @@ def _ask(note: Note, run: StageRun, *, now: datetime) -> Found:
     return Found(judgement, usage, tuple(near))
 
 
+def _after(older: Sequence[Note], *, now: datetime) -> None:
+    """Raises Conflict while another worker is still to judge one of these: a note that is retired
+    or passed over unjudged would leave alive what it replaces itself."""
+    names = [one.pk for one in older]
+    waiting = Note.objects.as_pipeline().live(now).undecided().filter(pk__in=names)
+    if {f"note:{pk}" for pk in waiting.values_list("pk", flat=True)} - claims.parked("dedup"):
+        raise Conflict("an older note near this one is to be judged first")
+
+
 def _statement(note: Note) -> Statement:
     return Statement(
         str(note.pk), note.content, note.title, note.context, note.said_by, note.valid_from
@@ -185,8 +194,6 @@ def _decide(note: Note, found: Found, run: StageRun, *, now: datetime) -> DedupV
         reasoning = f"{verdict} of a note that was not a candidate, taken as distinct: {reasoning}"
         verdict = "distinct"
     new, old = _lock(note, target.note if target and verdict != "distinct" else None, now=now)
-    if old is not None and _is_waiting(old, now=now):
-        raise Conflict(f"note {old.pk} is to be judged first")
     result = verdicts.effect(verdict, new, old)
     before = after = None
     counts_for = False
@@ -237,13 +244,6 @@ def _lock(new: Note, old: Note | None, *, now: datetime) -> tuple[Note, Note | N
     if len(rows) != len(wanted):
         raise Conflict("one of the two notes was retired meanwhile")
     return rows[new.pk], rows[old.pk] if old is not None else None
-
-
-def _is_waiting(old: Note, *, now: datetime) -> bool:
-    """Whether another worker is still to judge the older note. A note that is retired unjudged
-    would leave alive what it supersedes itself."""
-    undecided = Note.objects.as_pipeline().live(now).undecided().filter(pk=old.pk).exists()
-    return undecided and f"note:{old.pk}" not in claims.parked("dedup")
 
 
 def _best(neighbours: Sequence[Neighbour]) -> float | None:

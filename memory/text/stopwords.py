@@ -25,4 +25,6 @@ denn doch
 """
 
 #: Lower case, accents folded, apostrophes taken out: as `memory.text.words` makes them.
-STOP_WORDS = frozenset((_ENGLISH + _GERMAN).split())
+ENGLISH = frozenset(_ENGLISH.split())
+GERMAN = frozenset(_GERMAN.split())
+STOP_WORDS = ENGLISH | GERMAN

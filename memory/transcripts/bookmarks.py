@@ -19,6 +19,7 @@ from memory.transcripts.turns import Item, Reading, Skip, Turn
 
 SOURCE = "bookmark"
 
+#: Bytes read at once.
 PIECE_BYTES = 64 * 1024
 
 #: Addresses that name no page.

@@ -93,6 +93,7 @@ def main() -> None:
 
         from memory.access import create_key, principal
         from memory.api import incoming
+        from memory.intake import Incoming, Invalid
         from memory.stages.capture import capture
 
         floor, verb, door = (principal(f"bench-{name}") for name in ("floor", "verb", "door"))
@@ -100,6 +101,9 @@ def main() -> None:
         web = http.client.HTTPConnection(urlsplit(url).netloc)
         headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
         now = datetime(2026, 9, 1, tzinfo=UTC)
+
+        def store(parsed: Sequence[Incoming | Invalid]) -> None:
+            capture(parsed, owner=verb, now=now)
 
         def post(payload: str, size: int) -> None:
             web.request("POST", "/capture", payload, headers)
@@ -110,17 +114,19 @@ def main() -> None:
         with psycopg.connect(address) as bare:
             bare.prepare_threshold = None
             for size, rounds in SIZES.items():
-                times: dict[str, list[float]] = {"bare INSERT": [], "capture()": [], "POST /capture": []}
+                times: dict[str, list[float]] = {
+                    "bare INSERT": [],
+                    "capture()": [],
+                    "POST /capture": [],
+                }
                 for _ in range(rounds + 1):
                     seed += 1
                     items = bodies(size, seed=seed)
                     rows, payload = bare_rows(items, floor.pk, now), json.dumps({"items": items})
                     parsed = [incoming(item) for item in items]
-                    times["bare INSERT"].append(milliseconds(lambda: insert(bare, rows)))
-                    times["capture()"].append(
-                        milliseconds(lambda: capture(parsed, owner=verb, now=now))
-                    )
-                    times["POST /capture"].append(milliseconds(lambda: post(payload, size)))
+                    times["bare INSERT"].append(milliseconds(insert, bare, rows))
+                    times["capture()"].append(milliseconds(store, parsed))
+                    times["POST /capture"].append(milliseconds(post, payload, size))
                 warm = {name: measured[1:] for name, measured in times.items()}
                 table(f"{size} items a post", warm, floor="bare INSERT", items=size)
 

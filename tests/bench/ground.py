@@ -13,7 +13,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -80,9 +80,10 @@ def _await(url: str) -> None:
     raise SystemExit("the web server does not answer")
 
 
-def milliseconds(work: Callable[[], object]) -> float:
+def milliseconds(work: Callable[..., object], *args: object) -> float:
+    """How long `work(*args)` takes."""
     started = time.perf_counter()
-    work()
+    work(*args)
     return (time.perf_counter() - started) * 1000
 
 
@@ -92,7 +93,7 @@ def spread(times: Sequence[float]) -> tuple[float, float]:
     return statistics.median(ordered), ordered[min(len(ordered) - 1, int(len(ordered) * 0.95))]
 
 
-def table(title: str, rows: dict[str, Sequence[float]], *, floor: str, items: int = 0) -> None:
+def table(title: str, rows: Mapping[str, Sequence[float]], *, floor: str, items: int = 0) -> None:
     """Print p50 and p95 of each row in ms, and its ratio to the floor's p50."""
     base = spread(rows[floor])[0]
     print(f"\n{title}\n{'':<34} {'p50 ms':>9} {'p95 ms':>9} {'x floor':>8}", end="")

@@ -1,12 +1,94 @@
-"""A row in every table that Postgres keeps from change: the real verbs, and what they leave out."""
+"""A row in every table that Postgres keeps from change: by the real verbs, else written plainly."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import timedelta
+import json
+from typing import Any
 
 from django.db import connection
 
-from memory.guards import FROZEN
 from memory.ledger import emit
-from memory.llm.kept import digest_of_nothing as _unused  # noqa: F401
+from memory.llm.kept import Key, keep_reply
+from memory.models import (
+    Decision,
+    DistillFailure,
+    Episode,
+    GateRejection,
+    Injection,
+    LlmCall,
+    Note,
+)
+from memory.stages.distill import distill
+from memory.stages.segment import segment
+from tests import factories
+
+#: Sentences that the extractive distiller takes for worth keeping.
+DECIDED = (
+    "We decided to keep the job queue in Postgres because one store is enough for us.",
+    "Noted: the job queue stays in Postgres, and the worker polls it every second.",
+    "Root cause of the slow export: the vault was written twice for every single note.",
+    "Fixed: the export now writes each note of the vault exactly once.",
+)
+REPEATED = (
+    "Remember that we decided to keep the job queue in Postgres, one store is enough for us.",
+    "Understood, the job queue stays where it is.",
+)
+
+
+def purge(items: list[int], actor: str = "alice", reason: str = "asked to") -> dict[str, Any]:
+    """What the purge function answers."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT argus_purge(%s, %s, %s)", [items, actor, reason])
+        answer = cursor.fetchone()[0]
+    return json.loads(answer) if isinstance(answer, str) else answer
+
+
+def count(table: str, where: str = "true") -> int:
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT count(*) FROM {table} WHERE {where}")
+        return int(cursor.fetchone()[0])
+
+
+def two_sessions() -> tuple[Episode, Episode]:
+    """Two closed and distilled episodes of Alice, a working day apart."""
+    alice = factories.principal("alice")
+    first = factories.episode(alice, DECIDED)
+    second = factories.episode(alice, REPEATED, session="s2", start=factories.at(days=1))
+    distill(clock=factories.clock(factories.at(days=2)))
+    first.refresh_from_db(from_queryset=Episode.objects.as_pipeline())
+    second.refresh_from_db(from_queryset=Episode.objects.as_pipeline())
+    return first, second
+
+
+def fill() -> None:
+    """Rows in every frozen table, committed or in the test's transaction."""
+    first, second = two_sessions()
+    alice, now = first.owner, factories.at(days=3)
+    old = Note.objects.as_pipeline().filter(episode=first).first()
+    new = Note.objects.as_pipeline().filter(episode=second).first()
+    assert old and new, "the distiller found nothing in the sentences of this test"
+    held = factories.verdict(new, old)
+    Decision.objects.create(
+        verdict=held,
+        principal=alice,
+        action="reject",
+        status_before="pending",
+        status_after="rejected",
+    )
+    GateRejection.objects.create(owner=alice, episode=first, reason="poison", candidate={})
+    DistillFailure.objects.create(unit=first.unit_key, owner=alice, kind="content", error="no JSON")
+    LlmCall.objects.create(stage="distill", port="distill", model_asked="m", outcome="ok")
+    keep_reply(Key.of("distill", "m", "1", ["q"]), "{}", model_real="m", unit=first.unit_key)
+    Injection.objects.create(owner=alice, mode="notes", outcome="no_hits", query="the queue?")
+    emit(
+        "We keep the job queue in Postgres, so one store is enough.",
+        owner=alice,
+        kind="recall",
+        now=now,
+    )
+    spare = factories.document(alice, "A page that nobody needs.")
+    purge([spare.pk])
+
+
+def resegment(days: float) -> None:
+    segment(clock=factories.clock(factories.at(days=days)))

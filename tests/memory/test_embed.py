@@ -174,6 +174,18 @@ def test_it_writes_nothing_when_all_vectors_are_of_another_size(
     assert not Claim.objects.exclude(attempts=0, content_failures=0).exists()
 
 
+def test_it_parks_a_lone_bad_note_of_a_model_that_fitted_before(
+    alice: Principal, server: OpenAIServer
+) -> None:
+    bare(alice, 2)
+    run()
+    shared.cache_clear()  # As in a process that begins with this note.
+    note(alice, BAD, embedded=False)
+    server.script(EMBEDDINGS, *[poisoned(with_bad([1.0] * 384))] * 5)
+    assert sum(run().parked for _ in range(5)) == 1
+    assert not Cooldown.objects.exists()
+
+
 @pytest.mark.parametrize("http_date", [False, True])
 def test_it_rests_as_long_as_it_is_told_and_then_goes_on(
     alice: Principal, server: OpenAIServer, http_date: bool

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from memory.llm.extractive.distiller import NOTES_MAX, SPAN_CHARS_MAX, Extractive
 from memory.llm.extractive.pieces import cut
-from memory.llm.extractive.titles import CONTEXT_CHARS_MAX, TITLE_CHARS_MAX, title_of
+from memory.llm.extractive.titles import TITLE_CHARS_MAX, title_of
+from memory.llm.extractive.turns import CONTEXT_CHARS_MAX
 from memory.llm.ports import Candidate, Origin, Passage
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)

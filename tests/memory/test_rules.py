@@ -162,10 +162,12 @@ def test_it_keeps_short_statements_apart_whose_contexts_name_different_things() 
     assert _ask(same, old).verdict == "supersede"
 
 
-def test_it_lets_no_earlier_statement_supersede_a_later_one() -> None:
+def test_it_proves_a_change_whichever_of_the_two_was_read_first() -> None:
     early, late = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 2, 1, tzinfo=UTC)
     known = Statement(id="o", content="The port is 8080.", valid_from=late)
-    assert _ask(_new("The port is 9090.", valid_from=early), known).verdict == "distinct"
+    assert _ask(_new("The port is 9090.", valid_from=early), known).verdict == "supersede"
+    gone = Statement(id="o", content="The port is no longer 9090.", valid_from=late)
+    assert _ask(_new("The port is 9090.", valid_from=early), gone).verdict == "supersede"
     assert _ask(_new("the port is 8080", valid_from=early), known).verdict == "duplicate"
 
 

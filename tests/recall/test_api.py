@@ -41,14 +41,22 @@ def test_it_answers_a_prompt_by_post_and_by_get_alike() -> None:
     assert got.status_code == 200 and got.json()["text"] == posted["text"]
     assert "no-store" in got.headers["Cache-Control"]
     assert posted["outcome"] == "injected" and posted["notes"][0]["id"] == str(port.pk)
-    assert posted["notes"][0]["content"] == PORT and posted["notes"][0]["tracks"]["semantic"]["rank"] == 1
+    assert (
+        posted["notes"][0]["content"] == PORT
+        and posted["notes"][0]["tracks"]["semantic"]["rank"] == 1
+    )
     assert posted["degraded"] == [] and MARK in posted["text"]
     assert Injection.objects.filter(owner=alice, session="s1").count() == 2
 
 
 def test_it_answers_silence_with_200_and_the_reason() -> None:
     got = ask(client(people().alice), "ok")
-    assert (got["outcome"], got["gate"], got["text"], got["notes"]) == ("gated", "too_short", "", [])
+    assert (got["outcome"], got["gate"], got["text"], got["notes"]) == (
+        "gated",
+        "too_short",
+        "",
+        [],
+    )
     assert got["detail"] and got["injection"]
 
 
@@ -143,7 +151,8 @@ def test_it_says_that_a_body_is_not_json(data: bytes) -> None:
     [
         "", "😀😀😀😀😀😀", "which port \x00 does the staging \ud83d database use",
         "C:\\repo\\src\\main.py & !x | (y a:*b '''", "'; DROP TABLE memory_note; -- 100% \\ %s",
-        "ما هو منفذ قاعدة بيانات الاختبار", "适者生存的设备端口是哪个", "\u202ereversed staging database port use",
+        "ما هو منفذ قاعدة بيانات الاختبار", "适者生存的设备端口是哪个",
+        "\u202ereversed staging database port use",
         "which port does the staging database use " + "x9 " * 330_000,
     ],
 )  # fmt: skip
@@ -155,7 +164,10 @@ def test_it_answers_any_prompt_with_200_and_a_row(query: str) -> None:
 
 def test_it_is_refused_by_capture_when_its_own_block_comes_back() -> None:
     alice = people().alice
-    notes(alice, [f"The staging database number {n} listens on port 543{n} of host h{n}." for n in range(5)])
+    notes(
+        alice,
+        [f"The staging database number {n} listens on port 543{n} of host h{n}." for n in range(5)],
+    )
     who = client(alice, "capture", "recall")
     block = ask(who)["text"]
     assert block
@@ -168,7 +180,9 @@ def test_it_is_refused_by_capture_when_its_own_block_comes_back() -> None:
         return got
 
     escaped = block.replace("<", "&lt;").replace(">", "&gt;")
-    reminder = f"<system-reminder>\nUserPromptSubmit hook additional context: {block}\n</system-reminder>"
+    reminder = (
+        f"<system-reminder>\nUserPromptSubmit hook additional context: {block}\n</system-reminder>"
+    )
     bare = "\n".join(block.splitlines()[1:-1])
     for n, echo in enumerate([block, f"\n{block}\n", escaped, reminder, bare]):
         assert capture(echo, n)["refused"] in ("derived", "harness"), echo

@@ -22,7 +22,9 @@ def row(content: str, **fields: Any) -> dict[str, Any]:
 
 
 def test_it_says_where_when_and_from_whom() -> None:
-    text = render([row("Use port 5433."), row("Read it.", said_by="assistant", project__name=None)]).text
+    text = render(
+        [row("Use port 5433."), row("Read it.", said_by="assistant", project__name=None)]
+    ).text
     assert "- [harbor, 2026-08-01, the user said] Use port 5433." in text
     assert "- [no project, 2026-08-01, the assistant said] Read it." in text
 

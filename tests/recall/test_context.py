@@ -30,7 +30,9 @@ def test_it_puts_the_own_project_first_then_global_by_importance_then_the_newest
     day = timedelta(days=1)
     note(alice, "global top", project="global", importance=1.0, embedding=None)
     note(alice, "own low", project="harbor", importance=0.1, embedding=None)
-    note(alice, "own old", project="harbor", importance=0.9, valid_from=NOW - 9 * day, embedding=None)
+    note(
+        alice, "own old", project="harbor", importance=0.9, valid_from=NOW - 9 * day, embedding=None
+    )
     note(alice, "own new", project="harbor", importance=0.9, valid_from=NOW - day, embedding=None)
     note(alice, "other project", project="tidepool", importance=1.0, embedding=None)
     note(alice, "no project", importance=1.0, embedding=None)

@@ -1,4 +1,4 @@
-"""The gates before a search: what is no question of a person, and what is too little to ask with."""
+"""The gates before a search: what no person asked, and what is too little to ask with."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from recall.gates import PROMPT_CHARACTERS_MAX, PROMPT_TOKENS_MIN, ask
 @pytest.mark.parametrize(
     "prompt",
     [
-        "<system-reminder>The file src/app.py was modified since it was last read.</system-reminder>",
+        "<system-reminder>The file src/app.py was modified since the last look.</system-reminder>",
         "<local-command-stdout>compiled 14 modules without warnings today</local-command-stdout>",
         "<command-name>/compact</command-name>\n<command-message>compact</command-message>",
     ],
@@ -25,8 +25,11 @@ def test_it_refuses_a_turn_of_the_harness(prompt: str) -> None:
 @pytest.mark.parametrize(
     "prompt",
     [
-        "", " \n\t", "ok", "yes please go on", "👍🎉🚀 😀😀😀", "?!?! ...", "the of and to in for with",
-        "fix it", "yes please go ahead and do it", "src/app/models/user.py", "你好吗", "。。。、、、", "1 2 3 4 5 6 7", "\u200b\u200b\u200b", "😀" * 200,
+        "", " \n\t", "ok", "yes please go on", "👍🎉🚀 😀😀😀", "?!?! ...",
+        "the of and to in for with",
+        "fix it", "yes please go ahead and do it", "src/app/models/user.py",
+        "你好吗", "。。。、、、", "1 2 3 4 5 6 7",
+        "\u200b\u200b\u200b", "😀" * 200,
         "foo foo foo foo foo foo foo", "哈哈哈哈哈哈哈哈",
     ],
 )  # fmt: skip

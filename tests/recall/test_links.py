@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from typing import Any
 
 import pytest
 
@@ -14,11 +15,11 @@ from tests.recall.making import NOW, evidence, note, people, turn
 pytestmark = pytest.mark.django_db
 
 
-def opened(note_id: uuid.UUID, who: Principal) -> dict[str, list[dict[str, object]]]:
+def opened(note_id: uuid.UUID, who: Principal) -> dict[str, list[dict[str, Any]]]:
     return open_note(note_id, principal=who, now=NOW)
 
 
-def shown(links: list[dict[str, object]]) -> set[object]:
+def shown(links: list[dict[str, Any]]) -> set[object]:
     return {link["id"] for link in links}
 
 
@@ -28,7 +29,7 @@ def test_it_shows_the_words_that_bear_a_note_out_and_who_said_them() -> None:
     one = note(alice, "the staging database listens on port 5433.")
     evidence(one, item, "the staging database listens on port 5433.")
     (edge,) = opened(one.pk, alice)["evidence"]
-    assert item.body[edge["start"] : edge["end"]] == edge["quote"]  # type: ignore[misc]
+    assert item.body[edge["start"] : edge["end"]] == edge["quote"]
     assert (edge["role"], edge["source"], edge["session"]) == ("user", "claude-code", "s1")
 
 
@@ -58,7 +59,7 @@ def test_it_follows_the_chain_both_ways_through_what_was_retired() -> None:
         DedupVerdict.objects.create(owner=alice, note=new, target=old, verdict="supersede")
     for one in chain:
         links = opened(one.pk, alice)["chain"]
-        assert [(step["old"]["content"], step["new"]["content"]) for step in links] == [  # type: ignore[index]
+        assert [(step["old"]["content"], step["new"]["content"]) for step in links] == [
             ("Port is 5430.", "Port is 5431."),
             ("Port is 5431.", "Port is 5432."),
         ]
@@ -90,6 +91,10 @@ def test_it_hides_every_link_that_the_reader_may_not_see() -> None:
 def test_it_knows_no_note_that_one_may_not_see() -> None:
     cast = people()
     private = note(cast.alice, "a", embedding=None)
-    for who, note_id in ((cast.bob, private.pk), (cast.charlie, private.pk), (cast.alice, uuid.uuid4())):
+    for who, note_id in (
+        (cast.bob, private.pk),
+        (cast.charlie, private.pk),
+        (cast.alice, uuid.uuid4()),
+    ):
         with pytest.raises(NotFound):
             opened(note_id, who)

@@ -16,11 +16,12 @@ ASKED = "Which port does the staging database use?"
 PORT = "The staging database listens on port 5433."
 
 
-def recall(prompt: str, who: Principal, **where: str) -> Recalled:
-    return recall_notes(prompt, principal=who, now=NOW, **where)
+def recall(prompt: str, who: Principal, *, cwd: str = "", session: str = "") -> Recalled:
+    return recall_notes(prompt, principal=who, now=NOW, cwd=cwd, session=session)
 
 
 def the_row(recalled: Recalled) -> Injection:
+    assert recalled.injection is not None
     return Injection.objects.get(pk=recalled.injection)
 
 
@@ -150,7 +151,9 @@ def test_it_prefers_the_project_that_asks_among_equals() -> None:
     own = note(alice, "The staging database of ours listens on port 5433.", project="harbor")
     other = note(alice, "The staging database of ours listens on port 5544.", project="tidepool")
     for project, first in (("harbor", own), ("tidepool", other)):
-        got = recall("Which port does our staging database listen on?", alice, cwd=f"/src/{project}")
+        got = recall(
+            "Which port does our staging database listen on?", alice, cwd=f"/src/{project}"
+        )
         assert got.notes[0].note["id"] == first.pk
 
 

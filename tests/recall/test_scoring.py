@@ -55,9 +55,7 @@ def test_it_is_enough_to_clear_the_floor_of_one_track() -> None:
 def test_it_reads_the_floor_after_the_boost_and_keeps_the_fused_score_beside_it() -> None:
     floors = Floors(1.2 / 61, 0.3, 0.03)
     assert weighed({"semantic": (1, 0.5)}, floors=floors, asks="harbor").refused
-    own = weighed(
-        {"semantic": (1, 0.5)}, floors=floors, asks="harbor", project__name="harbor"
-    )
+    own = weighed({"semantic": (1, 0.5)}, floors=floors, asks="harbor", project__name="harbor")
     assert own.refused == "" and own.boost == SAME_PROJECT_BOOST == 1.25
     told = own.as_json(rank=1, injected=True)
     assert told["fused"] == pytest.approx(1 / 61, abs=1e-6)

@@ -9,6 +9,7 @@ from datetime import timedelta
 import numpy as np
 import pytest
 from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
 
 from memory.lexical import document
 from memory.llm.minilm import shared
@@ -51,7 +52,8 @@ def test_it_finds_words_of_a_script_without_spaces(query: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "query", ["parse_config.load", "parse_config", "C:\\repo\\src\\main.py", "src/main.py", "--dry-run"]
+    "query",
+    ["parse_config.load", "parse_config", "C:\\repo\\src\\main.py", "src/main.py", "--dry-run"],
 )
 def test_it_finds_identifiers_and_paths_whole_and_in_parts(query: str) -> None:
     alice = people().alice
@@ -62,7 +64,8 @@ def test_it_finds_identifiers_and_paths_whole_and_in_parts(query: str) -> None:
 
 HOSTILE = [
     "ap-erp -foo", "C:\\repo\\src\\main.py", "some/path & !x | (y", "a:*b", "'''", "the of and",
-    "'; DROP TABLE memory_note; --", "\\", "100% _wild_ %s %(x)s {0}", "<-> <2> !! && ||", '"', "$1 $$",
+    "'; DROP TABLE memory_note; --", "\\", "100% _wild_ %s %(x)s {0}", "<-> <2> !! && ||",
+    '"', "$1 $$",
     "a\x01b", "🔴🔴", "", "'foo':1A,2B & 'bar'", "x" * 5_000, "\u202e\u202d", "E'\\''", "::tsquery",
 ]  # fmt: skip
 
@@ -124,7 +127,9 @@ def test_it_tells_people_apart_whose_names_begin_alike() -> None:
 
 def test_it_neither_starves_nor_leaks_beside_a_hundred_better_notes_of_another() -> None:
     cast = people()
-    notes(cast.alice, [f"The staging database listens on port 5433, check {n}." for n in range(100)])
+    notes(
+        cast.alice, [f"The staging database listens on port 5433, check {n}." for n in range(100)]
+    )
     his = notes(cast.bob, [f"Staging has {n} spare disks in the database rack." for n in range(3)])
     for track in ("semantic", "keyword"):
         seen = found("Which port does the staging database listen on?", cast.bob, track)
@@ -157,11 +162,7 @@ def test_it_finds_by_the_index_what_an_exact_scan_finds_for_owners_of_every_size
             assert len(best & set(seen[:10])) >= len(best) - 1
 
 
-def test_it_puts_no_floor_into_the_search_of_the_nearest(
-    django_assert_num_queries: pytest.FixtureRequest,
-) -> None:
-    from django.test.utils import CaptureQueriesContext
-
+def test_it_puts_no_floor_into_the_search_of_the_nearest() -> None:
     alice = people().alice
     note(alice, "Semicolons separate the columns of the export.")
     with CaptureQueriesContext(connection) as ran:
@@ -174,6 +175,8 @@ def test_it_puts_no_floor_into_the_search_of_the_nearest(
 
 
 def test_it_gives_every_note_its_words_whichever_text_they_stand_in() -> None:
-    literal = document(("title about harbors", "content says berths", "keyword dock", "context moor"))
+    literal = document(
+        ("title about harbors", "content says berths", "keyword dock", "context moor")
+    )
     for word in ("harbor", "berth", "dock", "moor"):
         assert f"'{word}" in literal

@@ -53,6 +53,7 @@ CLASSES: dict[str, Cue] = {
         r"\b(?:do not|don't|dont|must not|mustn't|may not|should(?:n't| not)) (?!know|think"
         r"|worry|have|want|need|see|get|understand|be sure|care|feel)\w+",
         r"\b(?:must|has to|have to|needs to) be\b|\b(?:they|we|you|(?!yes)\w+s) need to be\b",
+        r"\b(?:ask|tell|warn|check with) (?:me|us)\b.{0,20}\bbefore\b|\bno \w+(?: \w+)?,? please\b",
         r"\bno (?:more )?\w+ (?:in|without|before|after|on|outside)\b.{0,40}\b(?:please|ever)\b",
         r"\bimmer\b|\bnie(?:mals)?\b|\bab jetzt\b|\bmerk(?:e)? dir\b|\bdenk daran\b"
         r"|\bnicht vergessen\b|\bvergiss nicht\b",
@@ -113,7 +114,7 @@ FACT = Cue(
     r"|depends?|belongs?|becomes?|means?|"
     r"holds?|owns?|costs?|starts?|stops?|listens?|accepts?|rejects?|refuses?|throws?|raises?"
     r"|emits?|triggers?|queues?|inserts?|"
-    r"gets?|goes|comes|makes?|gives?|works?|must|should|allows?|prevents?|breaks?|moves?|moved"
+    r"gets?|goes?|comes?|lives?|listens?|makes?|gives?|works?|builds?|must|should|allows?|prevents?|breaks?|moves?|moved"
     r"|switched|replaced|removed|renamed|deployed|set|fixed|dropped|changed|lost|failed)\b",
     r"\b(?:ist|sind|war|waren|hat|haben|braucht|läuft|liegt|nutzt|verwendet|heißt|gibt|kann"
     r"|muss|darf|wird|werden|steht|kostet)\b",
@@ -126,8 +127,13 @@ EXACT = re.compile(
     r"|\b[A-Za-z]\w*_\w+\b|\b[\w.]+\(\)|(?:[~.\w-]+)?/[\w.@-]+/[\w./@-]+"
     r"|\b[\w-]+\.[a-z]{2,4}\b(?!\.)"
     r"|\bv?\d+\.\d+(?:\.\d+)*\b|(?<!\w)--?[a-z][\w-]+|\b[A-Z][A-Z0-9_]{2,}\b|\bport \d+\b"
-    r"|\b\d{4,5}\b|\b\d+(?:\.\d+)? ?(?:ms|s|sec|seconds|minutes|hours|days|kb|mb|gb|%|rows"
-    r"|tokens)(?!\w)|https?://\S+"
+    r"|\b[a-z]+(?:-[a-z0-9]+)*-\d+\b|\b\d{4,5}\b|\b\d+(?:\.\d+)? ?(?:ms|s|sec|seconds|minutes|hours|days|kb|mb|gb|%|rows"
+    r"|tokens|requests|retries|threads|workers|Zeilen|Sekunden|Minuten|Stunden|Tage)(?!\w)|https?://\S+"
+    # A product with its version, and not a month, a step or a place in a list.
+    r"|\b(?!(?:Jan|Feb|Mar|Apr|May|June?\b|July?\b|Aug|Sep|Oct|Nov|Dec|Step|Phase|Option|Line|Task"
+    r"|Part|Page|Section|Chapter|Item|Issue|Day|Week|Month|Year|Case|Round|Level|Figure|Table|Top"
+    r"|Room|The|In|At|On|Of|For|From|With|And|Or|But|Only|All|About|Over|Under|Around|After|Before"
+    r"|Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*\b)[A-Z][A-Za-z+#]+(?:\.js)? v?\d{1,3}\b(?![.:]\d)"
 )
 
 #: One thing goes to another: a move, a renaming, a table of what belongs where.
@@ -173,7 +179,7 @@ OWN = Cue(
     r"\b(?:i'm|i am|we're|we are) (?:a |an |the |in |at |on |from |allergic|based|using"
     r"|running|responsible|\d)",
     r"\b(?:we|i) (?:use|run|have|deploy|host|work|live|own|maintain|support|speak|ship|release"
-    r"|usually|mostly)\b",
+    r"|target|indent|follow|pin|usually|mostly)\b",
     r"\b(?:mein|meine|unser|unsere) \w+|\bwir (?:haben|benutzen|arbeiten|betreiben)\b"
     r"|\bich (?:bin|habe|wohne|arbeite)\b",
     r"我(?:的|是|有|住|在)|我们(?:的|有|在|公司|团队)",
@@ -197,6 +203,13 @@ OPENER = re.compile(
     r"got it|i see|you'?re (?:absolutely |totally |quite )?right|now|then|next|first(?:ly)?"
     r"|second(?:ly)?|finally|also|and|but|so|well|hmm+|btw|done|[a-z]{1,5}-?\d{1,4}(?=[:.])|"
     r"gut|also|nun|jetzt|dann|好的?|嗯|那)\b[\s,.!:;–—-]*)+",
+    FLAGS,
+)
+#: Assent before a sentence; without it the sentence says the same. A "no" is not one.
+ASSENT = re.compile(
+    r"^(?:(?:so+|hm+|yes|yeah|yep|ok(?:ay)?|alright|all right|right|sure|great|perfect|indeed|exactly"
+    r"|good (?:catch|point|idea|question)|got it|done|ja|genau|对|好的?)(?:[\s,.!:，。！]+|$))+"
+    r"(?<=[,.!:，。！\s])",
     FLAGS,
 )
 NARRATION = re.compile(

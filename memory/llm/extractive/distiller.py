@@ -1,25 +1,33 @@
 """The distiller that needs no network and no key: it quotes the sentences worth keeping.
 
 Every note is one contiguous verbatim range of one passage, chosen by what the sentence shows
-(`worth`), made to stand alone by reaching back one sentence or by quoting its neighbour as context. It knows nothing about gates, storage or models.
+(`worth`), that outlives the work (`lasting`) and was not taken back (`overturned`), made to stand
+alone by reaching back one sentence or by quoting its neighbour as context. It knows nothing about
+gates, storage or models.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from memory.llm.extractive import cues
+from memory.llm.extractive.lasting import lasts
+from memory.llm.extractive.overturned import Later, later, says_otherwise
 from memory.llm.extractive.pieces import BLOCK_CHARS_MAX, Piece, cut, plain
-from memory.llm.extractive.titles import (
+from memory.llm.extractive.titles import TITLE_CHARS_MAX, clip, keywords_of, title_of
+from memory.llm.extractive.turns import (
     CONTEXT_CHARS_MAX,
-    TITLE_CHARS_MAX,
-    clip,
-    keywords_of,
-    title_of,
+    STANDS_ALONE_MIN,
+    Around,
+    Moment,
+    among_people,
+    asked_before,
+    question_before,
+    with_agent,
 )
-from memory.llm.extractive.worth import Moment, Unit, Worth, weigh
+from memory.llm.extractive.worth import NOTHING, Unit, Worth, weigh
 from memory.llm.ports import Candidate, Draft, Origin, Passage, Usage
 from memory.text.poison import harness, poison
 from memory.text.words import meaningful, terms
@@ -48,16 +56,20 @@ NOTES_AGENT_TURN_MAX = 2
 # Calibrate: by eye; the p99 of single sentences in real sessions is about 350.
 SPAN_CHARS_MAX = 600
 
-#: Meaningful words below which an answer is quoted with its question.
-STANDS_ALONE_MIN = 6
-
 #: Share of the words of the shorter one from which two pieces of a unit say the same.
 # Why: a summary repeats what was said; one of the two is enough.
 # Calibrate: pairs of notes of one unit by eye.
 SAME_SHARE_MIN = 0.7
 
+#: Choices of one unit that are compared with each other; five times as many as are ever kept.
+# Why: comparing is quadratic, and what comes after these is not kept anyway.
+COMPARED_MAX = 40
+
 #: A document up to this long is one note (a bookmark: title and description).
 DOCUMENT_WHOLE_CHARS_MAX = 400
+
+
+NOTHING_LATER = Later({})
 
 
 @dataclass(frozen=True)
@@ -70,14 +82,7 @@ class Choice:
     words: frozenset[str]
     context: str = ""
     title: str = ""
-
-
-@dataclass(frozen=True)
-class Around:
-    """What was said before a turn: the question it may answer, what a person last asked for."""
-
-    question: str = ""
-    asked: str = ""
+    human: bool = True
 
 
 class Extractive:
@@ -131,6 +136,10 @@ def _clashes(one: Choice, other: Choice) -> bool:
         and other.piece.start < one.piece.end
     ):
         return True
+    return _same(one, other)
+
+
+def _same(one: Choice, other: Choice) -> bool:
     small, large = sorted((one.words, other.words), key=len)
     return bool(small) and len(small & large) >= SAME_SHARE_MIN * len(small)
 
@@ -154,95 +163,69 @@ def _choices(
     unit: Unit,
 ) -> list[Choice]:
     choices: list[Choice] = []
+    taken_back = NOTHING_LATER if unit.chat or not unit.turns else later(passages, pieces)
+    moments = [] if unit.chat else with_agent(passages, pieces)
     for turn, (passage, found) in enumerate(zip(passages, pieces, strict=True)):
-        question = _question_before(passages, pieces, turn)
+        question = question_before(passages, pieces, turn)
         answer = _answer(passage, turn, found, question) if question and not unit.chat else None
         if answer is not None:
             choices.append(answer)
-        new = sum(1 for term in frozenset[str]().union(*words[turn]) if unit.spread[term] == 1)
-        moment = _moment(passages, pieces, turn, unit, new)
+        moment = moments[turn] if moments else _among(passages, pieces, words, unit, turn)
         worths = [
-            weigh(plain(piece.text), piece, words[turn][index], moment, unit)
-            for index, piece in enumerate(found)
+            _weighed(piece, words[turn][index], moment, unit) for index, piece in enumerate(found)
         ]
         if all(worth.points < WORTH_MIN for worth in worths):
             continue
         around = Around(
-            question, _asked(passages, pieces, turn) if passage.role == "assistant" else ""
+            question, asked_before(passages, pieces, turn) if passage.role == "assistant" else ""
         )
         for index, worth in enumerate(worths):
             if worth.points < WORTH_MIN:
                 continue
             piece, context, lost = _grounded(passage.body, found, index, around)
+            piece = piece if unit.chat else _without_assent(piece)
+            lost = lost or taken_back.overturns(turn, piece, human=moment.human)
             if not lost or unit.chat:
-                choices.append(Choice(turn, piece, worth, words[turn][index], context))
-    return choices
+                choices.append(
+                    Choice(turn, piece, worth, words[turn][index], context, human=moment.human)
+                )
+    return choices if unit.chat or not unit.turns else _last_words(choices)
 
 
-def _moment(
-    passages: Sequence[Passage], pieces: Sequence[Sequence[Piece]], turn: int, unit: Unit, new: int
+def _weighed(piece: Piece, words: frozenset[str], moment: Moment, unit: Unit) -> Worth:
+    """Return the worth of a piece, nothing when it is worth a note and will not last."""
+    text = plain(piece.text)
+    worth = weigh(text, piece, words, moment, unit)
+    if worth.points < WORTH_MIN or unit.chat or not unit.turns:
+        return worth
+    return worth if lasts(text, piece, moment) else NOTHING
+
+
+def _among(
+    passages: Sequence[Passage],
+    pieces: Sequence[Sequence[Piece]],
+    words: Sequence[Sequence[frozenset[str]]],
+    unit: Unit,
+    turn: int,
 ) -> Moment:
-    """Return what the turn and its neighbours say about each sentence in it."""
-    human = passages[turn].role != "assistant"
-    before = passages[turn - 1].body.rstrip() if turn else ""
-    asked = before.endswith(("?", "？"))
-    if not unit.chat:
-        answers = asked and not human and passages[turn - 1].role != "assistant"
-        return Moment(turn, human, answers=answers, corrected=_taken_back(passages, turn))
-    told = [plain(piece.text) for piece in pieces[turn] if piece.kind != "block"]
-    told = [text for text in told if not cues.is_question(text)]
-    said = sum(len(text.split()) for text in told)
-    own = sum(len(text.split()) for text in told if cues.SELF.search(text))
-    talk = sum(1 for text in told if cues.EXCLAIM.match(text) or cues.PLEASANTRY.search(text))
-    after = passages[turn + 1].body if turn + 1 < len(passages) else ""
-    return Moment(
-        turn,
-        human,
-        said=said,
-        own=own / max(1, said),
-        talk=talk / max(1, len(told)),
-        new=new,
-        timed=any(cues.TIME.search(text) for text in told),
-        answers=asked,
-        welcomed=bool(cues.EXCLAIM.match(after.lstrip())),
-    )
+    new = sum(1 for term in frozenset[str]().union(*words[turn]) if unit.spread[term] == 1)
+    return among_people(passages, pieces, turn, new)
 
 
-def _taken_back(passages: Sequence[Passage], turn: int) -> bool:
-    """Return whether the next person to speak refuses what was said in this turn."""
-    following = next((p for p in passages[turn + 1 :] if p.role != "assistant"), None)
-    if following is None:
-        return False
-    pattern = cues.TAKEN_BACK if passages[turn].role == "assistant" else cues.CHANGED_MIND
-    return bool(pattern.search(following.body[:200]))
-
-
-def _question_before(
-    passages: Sequence[Passage], pieces: Sequence[Sequence[Piece]], turn: int
-) -> str:
-    """Return the last question of the turn before, when another speaker asked it."""
-    if turn == 0 or passages[turn - 1].role == passages[turn].role == "assistant":
-        return ""
-    for piece in reversed(pieces[turn - 1][-3:]):
-        if piece.text.rstrip().endswith(("?", "？")):
-            return plain(piece.text)
-    return ""
-
-
-def _asked(passages: Sequence[Passage], pieces: Sequence[Sequence[Piece]], turn: int) -> str:
-    """Return the sentence of the last person before a turn that says most of what it is about."""
-    for at in range(turn - 1, -1, -1):
-        if passages[at].role != "assistant":
-            told = [plain(piece.text) for piece in pieces[at][:12] if piece.kind != "block"]
-            told = [text for text in told if len(text) <= CONTEXT_CHARS_MAX and _is_prose(text)]
-            for text in sorted(told, key=len, reverse=True):
-                if meaningful(text) >= STANDS_ALONE_MIN and not cues.TRACE.search(text):
-                    return text
-    return ""
-
-
-def _is_prose(text: str) -> bool:
-    return not text.isascii() or len(text.split()) >= STANDS_ALONE_MIN
+def _last_words(choices: Sequence[Choice]) -> list[Choice]:
+    """Drop what a later choice says otherwise; an agent never overrules a person."""
+    best = sorted(choices, key=lambda c: -c.worth.points)[:COMPARED_MAX]
+    return [
+        choice
+        for choice in best
+        if not any(
+            choice.turn < other.turn
+            and (other.human or not choice.human)
+            and (_same(choice, other) or choice.piece.kind == other.piece.kind == "block")
+            and says_otherwise(choice.piece, other.piece)
+            for other in best
+        )
+    ]
 
 
 def _answer(passage: Passage, turn: int, found: Sequence[Piece], question: str) -> Choice | None:
@@ -295,6 +278,15 @@ def _grounded(
             False,
         )
     return piece, _quoted("After", plain(before.text)), False
+
+
+def _without_assent(piece: Piece) -> Piece:
+    """Return the piece without a "yes," or "good catch." before what it says."""
+    assent = cues.ASSENT.match(piece.text)
+    if assent is None or piece.kind == "block" or meaningful(piece.text[assent.end() :]) < 3:
+        return piece
+    start = piece.start + assent.end()
+    return replace(piece, start=start, text=piece.text[assent.end() :])
 
 
 def _with_next(body: str, found: Sequence[Piece], index: int) -> Piece:

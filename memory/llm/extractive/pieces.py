@@ -37,7 +37,10 @@ MARKS = re.compile(r"[*`#]+|(?<!\w)_+(?=[A-Za-z ][^_]*_+(?!\w))|(?<=[A-Za-z.!?])
 
 @dataclass(frozen=True)
 class Piece:
-    """A range of the body. `lead` is the heading or lead-in above it; `group` its paragraph."""
+    """A range of the body. `lead` is the heading or lead-in above it; `group` its paragraph.
+
+    `numbered`: an item of a list that counts, so most likely a step of something.
+    """
 
     start: int
     end: int
@@ -45,6 +48,7 @@ class Piece:
     kind: Kind = "sentence"
     lead: str = ""
     group: int = 0
+    numbered: bool = False
 
 
 @dataclass(frozen=True)
@@ -144,7 +148,8 @@ def _items(body: str, run: list[Line], lead: str, group: int) -> Iterator[Piece]
         if piece is None:
             continue
         if len(piece.text) <= BLOCK_CHARS_MAX:
-            yield Piece(piece.start, piece.end, piece.text, "item", lead, group)
+            numbered = run[this].text.lstrip()[:1].isdigit()
+            yield Piece(piece.start, piece.end, piece.text, "item", lead, group, numbered)
         else:
             yield from _split(body, piece.start, piece.end, lead, group)
 

@@ -14,10 +14,6 @@ from memory.text.words import meaningful, terms
 
 #: Longest title; the write gate refuses a longer one.
 TITLE_CHARS_MAX = 80
-#: Longest quoted neighbour.
-# Why: context explains a note and must not outweigh it.
-# Calibrate: by eye; most questions are shorter.
-CONTEXT_CHARS_MAX = 240
 KEYWORDS_MAX = 6
 #: A title is not cut at a clause border before this many characters.
 TITLE_CLAUSE_CHARS_MIN = 24
@@ -38,6 +34,8 @@ CLAUSE = re.compile(
     r"[;:,，；：。]\s?|\s[–—-]\s|\s\("
     r"|\s(?:because|since|so that|but|which|weil|damit|aber)\s|因为|所以|但"
 )
+#: A refusal before the sentence that says what is so; "no tabs, please" is none.
+NO = re.compile(r"^(?:(?:so|oh|ah|hm+)[,. ]+)*(?:no|nope|nah|nein)[,.!]\s+(?=\S)", re.IGNORECASE)
 DANGLING = re.compile(
     r"(?:[\s,;:，；：(\[–—-]|\b(?:a|an|the|of|to|and|or|after|before|into|based"
     r"|if|when|with|that|which|for|in|on|is|are|by|as|from|so|but|der|die|das|und|mit|zu)\s*$)+$",
@@ -52,7 +50,8 @@ def title_of(text: str) -> str:
         head = "; ".join(plain(line).rstrip(".;") for line in rest.split("\n") if line.strip())
     elif rest and not head.rstrip().endswith((":", "：")):
         head = "; ".join(plain(part) for part in text.split("\n") if part.strip())
-    line = cues.OPENER.sub("", plain(head)) or plain(head)
+    line = plain(head)
+    line = cues.OPENER.sub("", NO.sub("", line)) or line
     first = line.split(" ", 1)[0]
     if first.isalpha() and first.islower():
         line = line[0].upper() + line[1:]

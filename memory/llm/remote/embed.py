@@ -103,7 +103,6 @@ class OpenAIEmbedder:
             "wrong_size",
         )
 
-
     def _has_fitted(self) -> bool:
         """Whether this model ever gave vectors that fit, by the ledger when not in this process."""
         if not self._fitted:

@@ -87,19 +87,19 @@ def _prove(new: Statement, old: Statement) -> tuple[int, float, Verdict, str] | 
     for rank, (verdict, proof) in enumerate(_PROOFS):
         if verdict != "duplicate" and (left.leans or right.leans or _apart(new, left, old, right)):
             return None
-        if (
-            verdict == "supersede"
-            and new.valid_from
-            and old.valid_from
-            and new.valid_from < old.valid_from
-        ):
-            continue
-        if why := proof(left, right):
+        # Of two that cannot both hold, the one said later replaces the other, whichever was read
+        # first; whoever carries out the verdict goes by the same dates.
+        news = verdict == "supersede" and _said_before(new, old)
+        if why := proof(right, left) if news else proof(left, right):
             similarity = SequenceMatcher(
                 None, left.whole.keys, right.whole.keys, autojunk=False
             ).ratio()
             return rank, similarity, verdict, why
     return None
+
+
+def _said_before(new: Statement, old: Statement) -> bool:
+    return bool(new.valid_from and old.valid_from and new.valid_from < old.valid_from)
 
 
 def _comparable(new: Statement, left: Reading, old: Statement, right: Reading) -> bool:

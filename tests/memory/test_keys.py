@@ -1,0 +1,165 @@
+"""Keys: made once, shown once, told by digest, revoked at once."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from io import StringIO
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from memory.access import (
+    LAST_USED_MINUTES,
+    authenticate,
+    create_key,
+    digest,
+    principal,
+    revoke_key,
+)
+from memory.errors import NotFound, RefusedError
+from memory.models import AccessKey, Principal
+from memory.text.secrets import redact
+from tests.memory.books import count
+
+pytestmark = pytest.mark.django_db
+
+NOW = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
+
+
+def run(*arguments: str, **options: Any) -> Any:
+    out = StringIO()
+    call_command(*arguments, stdout=out, **options)
+    return out.getvalue()
+
+
+def test_it_stores_the_digest_and_never_the_key() -> None:
+    key, row = create_key(owner="alice", scopes=["recall", "capture"])
+    assert row.digest == digest(key) and len(row.digest) == 64
+    assert count("memory_accesskey", f"position('{key[15:]}' IN memory_accesskey::text) > 0") == 0
+    assert row.scopes == ["capture", "recall"], "in the order of the scopes, whatever was asked"
+    assert key.split("_")[1] == row.prefix
+
+
+def test_no_two_keys_are_alike() -> None:
+    made = [create_key(owner="alice", scopes=["capture"]) for _ in range(20)]
+    assert len({key for key, _ in made}) == len({row.prefix for _, row in made}) == 20
+
+
+def test_a_key_is_a_secret_to_our_own_rules() -> None:
+    for _ in range(20):
+        key, _row = create_key(owner="alice", scopes=["capture"])
+        assert key not in redact(f"export ARGUS_KEY={key}\n").text
+        assert redact(f"my key is {key}.").counts == {"argus_key": 1}
+
+
+def test_a_key_stands_for_one_principal() -> None:
+    keys = {name: create_key(owner=name, scopes=["capture"])[0] for name in ("alice", "alice2")}
+    for name, key in keys.items():
+        row = authenticate(key, now=NOW)
+        assert row is not None and row.principal == principal(name)
+    assert Principal.objects.count() == 2
+
+
+@pytest.mark.parametrize(
+    "changed", [str.upper, str.strip, lambda key: key[:-1], lambda key: key + "x"]
+)
+def test_only_the_whole_key_opens(changed: Any) -> None:
+    key, _ = create_key(owner="alice", scopes=["capture"])
+    found = authenticate(changed(key), now=NOW)
+    assert (found is not None) == (changed(key) == key)
+
+
+@pytest.mark.parametrize("odd", ["", "argus__", "\x00", "\ud83d", "ü" * 500, "x" * 100_000])
+def test_it_answers_nothing_for_what_is_no_key(odd: str) -> None:
+    create_key(owner="alice", scopes=["capture"])
+    assert authenticate(odd, now=NOW) is None
+
+
+def test_the_digest_is_no_key() -> None:
+    _, row = create_key(owner="alice", scopes=["capture"])
+    assert authenticate(row.digest, now=NOW) is None
+    assert authenticate(row.prefix, now=NOW) is None
+
+
+def test_it_notes_the_last_use_and_not_every_use() -> None:
+    key, row = create_key(owner="alice", scopes=["capture"])
+
+    def used(after_minutes: float) -> datetime | None:
+        authenticate(key, now=NOW + timedelta(minutes=after_minutes))
+        row.refresh_from_db()
+        return row.last_used_at
+
+    assert row.last_used_at is None
+    assert used(0) == NOW
+    assert used(LAST_USED_MINUTES) == NOW
+    assert used(LAST_USED_MINUTES + 1) == NOW + timedelta(minutes=LAST_USED_MINUTES + 1)
+
+
+def test_a_revoked_key_opens_nothing_and_keeps_the_moment() -> None:
+    key, row = create_key(owner="alice", scopes=["capture"])
+    other, _ = create_key(owner="alice", scopes=["capture"])
+    assert revoke_key(row.prefix, now=NOW).revoked_at == NOW
+    assert authenticate(key, now=NOW) is None
+    assert authenticate(other, now=NOW) is not None
+    with pytest.raises(NotFound):
+        revoke_key(row.prefix, now=NOW + timedelta(days=1))
+    row.refresh_from_db()
+    assert row.revoked_at == NOW
+    with pytest.raises(NotFound):
+        revoke_key("", now=NOW)
+
+
+@pytest.mark.parametrize("scopes", [[], ["capture", "everything"], ["Capture"], [""]])
+def test_it_refuses_a_key_for_nothing_or_for_what_there_is_not(scopes: list[str]) -> None:
+    with pytest.raises(RefusedError, match="capture, recall, operate, resolve"):
+        create_key(owner="alice", scopes=scopes)
+    assert not AccessKey.objects.exists()
+
+
+# Commands.
+
+
+def test_createkey_shows_the_key_once_and_keys_never() -> None:
+    made = json.loads(run("createkey", "--scope", "capture, recall", "--owner", "bob", "--json"))
+    assert made["owner"] == "bob" and made["scopes"] == ["capture", "recall"]
+    row = authenticate(made["key"], now=NOW)
+    assert row is not None and row.prefix == made["prefix"]
+    listed, told = run("keys"), run("keys", "--json")
+    assert made["prefix"] in listed and made["prefix"] in told
+    assert made["key"] not in listed + told and row.digest not in listed + told
+    assert "in force" in listed
+
+
+def test_createkey_makes_a_key_of_whom_commands_act_for(settings: Any) -> None:
+    settings.ARGUS = settings.ARGUS.model_copy(update={"principal": "carol"})
+    assert json.loads(run("createkey", "--scope", "operate", "--json"))["owner"] == "carol"
+
+
+def test_createkey_prints_the_key_on_a_line_of_its_own() -> None:
+    line = run("createkey", "--scope", "capture", "--owner", "bob").splitlines()[0]
+    assert authenticate(line, now=NOW) is not None
+
+
+@pytest.mark.parametrize("scope", ["everything", "", ","])
+def test_createkey_calls_a_wrong_scope_a_wrong_argument(scope: str) -> None:
+    with pytest.raises(CommandError, match="allowed|needs") as told:
+        run("createkey", "--scope", scope)
+    assert told.value.returncode == 2
+
+
+def test_revokekey_revokes_by_prefix_and_fails_for_an_unknown_one() -> None:
+    key, row = create_key(owner="alice", scopes=["capture"])
+    assert row.prefix in run("revokekey", row.prefix)
+    assert authenticate(key, now=NOW) is None
+    assert "revoked" in run("keys")
+    with pytest.raises(CommandError) as told:
+        run("revokekey", row.prefix)
+    assert told.value.returncode == 1
+    assert key not in str(told.value)
+
+
+def test_keys_says_when_there_is_none() -> None:
+    assert "no keys" in run("keys")
+    assert json.loads(run("keys", "--json")) == {"keys": []}

@@ -1,0 +1,163 @@
+"""One session from POST /capture to the text before an agent, with every audit row on the way.
+
+Through the doors alone, as a hook and a worker use them; the rows are read as an auditor would.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from memory.access import create_key, principal
+from memory.models import (
+    Attribution,
+    CaptureReceipt,
+    Claim,
+    DedupVerdict,
+    DistillFailure,
+    Emission,
+    Episode,
+    Evidence,
+    GateRejection,
+    Injection,
+    LlmCall,
+    Note,
+    RawItem,
+    SegmentCheck,
+    StageRun,
+    TurnVector,
+)
+from memory.pipeline import PIPELINE
+from memory.text.fence import MARK
+
+START = datetime(2026, 5, 4, 9, 0, tzinfo=UTC)
+
+TURNS = [
+    ("user", "Which port should the harbor staging database listen on? Production uses 5432."),
+    ("assistant", "The harbor staging database must listen on port 5433, production uses 5432."),
+    ("user", "Good. Remember: never run migrations on Friday, always wait until Monday morning."),
+    ("assistant", "I decided to keep the runner in scripts/migrate.py, it needs HARBOR_ENV."),
+    ("assistant", "API Error: 529 {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\"}}"),
+    ("user", "The password for staging is in the vault: ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"),
+]  # fmt: skip
+
+
+def item(n: int, role: str, body: str) -> dict[str, Any]:
+    return {
+        "source": "claude-code",
+        "kind": "turn",
+        "role": role,
+        "body": body,
+        "session": "flow-1",
+        "cwd": "/home/dev/src/harbor",
+        "record_id": f"00000000-0000-0000-0000-{n:012d}",
+        "original_timestamp": (START + timedelta(minutes=n)).isoformat(),
+        "metadata": {"host": "laptop", "branch": "main"},
+    }
+
+
+def post(client: Client, path: str, body: Any = None) -> dict[str, Any]:
+    answer = client.post(path, json.dumps(body or {}), content_type="application/json")
+    assert answer.status_code in (200, 201), answer.content
+    got: dict[str, Any] = answer.json()
+    return got
+
+
+def test_it_takes_a_session_from_capture_to_recall_and_leaves_every_row(clone_db: str) -> None:
+    key, row = create_key(owner="alice", scopes=["capture", "recall", "operate"])
+    client = Client(headers={"authorization": f"Bearer {key}"})
+    alice = principal("alice")
+    items = [item(n, role, body) for n, (role, body) in enumerate(TURNS)]
+    batch = {
+        "items": items,
+        "session_end": {"session": "flow-1", "reason": "exit"},
+        "range": {"seen": 9, "filtered": 3, "posted": 6},
+    }
+
+    captured = post(client, "/capture", batch)
+    assert (captured["stored"], captured["duplicates"]) == (5, 0)
+    assert captured["refused"] == {"poison": 1}
+    receipt = CaptureReceipt.objects.get(pk=captured["receipt"])
+    assert (receipt.owner, receipt.key, receipt.seen, receipt.stored) == (alice, row, 6, 5)
+    assert receipt.client_range == batch["range"] and receipt.session_end == batch["session_end"]
+    assert [refusal["index"] for refusal in receipt.refusals] == [4]
+    assert sum(receipt.redacted.values()) == 1
+    bodies = RawItem.objects.visible_to(alice).values_list("body", flat=True)
+    assert not any("ghp_" in body for body in bodies)
+
+    again = post(client, "/capture", batch)
+    assert (again["stored"], again["duplicates"]) == (0, 5)
+    assert [one.get("id") for one in again["items"]] == [one.get("id") for one in captured["items"]]
+
+    processed = post(client, "/process")
+    assert processed["ok"], processed
+    runs = {run.stage: run for run in StageRun.objects.order_by("pk")}
+    assert list(runs) == [verb.__name__ for verb in PIPELINE]
+    for name, run in runs.items():
+        assert run.status == "done" and run.trigger_source == "api" and run.finished_at
+        assert run.report == processed[name]
+    assert processed["segment"]["episodes"] == processed["distill"]["episodes_distilled"] == 1
+    assert processed["distill"]["notes_created"] == processed["embed"]["embedded"] >= 2
+
+    episode = Episode.objects.visible_to(alice).get()
+    assert (episode.turn_count, episode.boundary_reason, episode.session) == (
+        5,
+        "session_end",
+        "flow-1",
+    )
+    assert episode.run == runs["segment"] and episode.distilled_at
+    assert set(SegmentCheck.objects.values_list("check_kind", flat=True)) >= {"size", "gap"}
+    attribution = Attribution.objects.get(episode=episode)
+    assert attribution.project is not None and attribution.project.name == "harbor"
+    assert attribution.method == "basename" and not attribution.cwd_mismatch
+    assert TurnVector.objects.count() == 5
+
+    live = list(Note.objects.visible_to(alice).filter(deleted_at__isnull=True))
+    assert live and {note.run for note in live} == {runs["distill"]}
+    for note in live:
+        assert note.embedding is not None and note.embedding_model and note.embedded_at
+        edge = Evidence.objects.select_related("raw_item").get(note=note)
+        assert edge.raw_item is not None
+        assert edge.raw_item.body[edge.start : edge.end] == edge.quote
+        assert note.valid_from == edge.raw_item.occurred_at < note.created_at
+        assert DedupVerdict.objects.get(note=note).run == runs["dedup"]
+    ports = {(call.port, call.outcome) for call in LlmCall.objects.exclude(stage="recall")}
+    assert ports >= {("distill", "ok"), ("embed", "ok")}
+    assert {call.run_id for call in LlmCall.objects.all()} >= {runs["distill"].pk, runs["embed"].pk}
+    rejected = sum((processed["distill"]["rejected"] or {}).values())
+    assert GateRejection.objects.count() == rejected
+    assert not DistillFailure.objects.exists()
+    assert not Claim.objects.filter(lease_until__isnull=False).exists()
+
+    recalled = post(
+        client, "/recall/notes",
+        {"query": "Which port does the harbor staging database listen on?",
+         "cwd": "/home/dev/src/harbor", "session": "flow-2"},
+    )  # fmt: skip
+    assert recalled["outcome"] == "injected" and "5433" in recalled["text"]
+    assert MARK in recalled["text"]
+    injection = Injection.objects.get(pk=recalled["injection"])
+    assert (injection.owner, injection.session, injection.outcome) == (alice, "flow-2", "injected")
+    assert [str(pk) for pk in injection.note_ids] == [note["id"] for note in recalled["notes"]]
+    emission = Emission.objects.get(reference=str(injection.pk))
+    assert (emission.kind, emission.owner) == ("recall", alice)
+
+    echo = item(90, "user", recalled["text"]) | {"session": "flow-2"}
+    assert post(client, "/capture", echo)["refused"] == "derived"
+
+    quiet = post(client, "/process")
+    assert quiet["distill"]["notes_created"] == quiet["dedup"].get("distinct", 0) == 0
+    assert StageRun.objects.count() == 2 * len(PIPELINE)
+
+
+@pytest.mark.django_db
+def test_it_leaves_a_receipt_also_when_nothing_is_stored() -> None:
+    key, _ = create_key(owner="alice", scopes=["capture"])
+    client = Client(headers={"authorization": f"Bearer {key}"})
+    reply = post(client, "/capture", {"items": [item(1, "user", "  ")]})
+    assert reply["stored"] == 0 and reply["refused"] == {"empty": 1}
+    assert CaptureReceipt.objects.get(pk=reply["receipt"]).refusals[0]["reason"] == "empty"
