@@ -59,9 +59,10 @@ class Held:
         return bool(self.attempts or self.content_failures)
 
 
-# Units that nobody has are entered, at most so many, in one order: two workers never wait in a ring.
+# Units that nobody has are entered, at most so many, in one order: no two workers wait in a ring.
 ENTER_SQL = """
-INSERT INTO memory_claim (stage, unit, worker, attempts, content_failures, parked_reason, created_at)
+INSERT INTO memory_claim (stage, unit, worker, attempts, content_failures, parked_reason,
+                          created_at)
 SELECT %(stage)s, unit, '', 0, 0, '', %(now)s FROM (
     SELECT w.unit FROM unnest(%(units)s::text[]) WITH ORDINALITY AS w(unit, place)
     WHERE NOT EXISTS (
@@ -88,7 +89,7 @@ def claim(run: StageRun, units: Sequence[str], *, now: datetime, limit: int) -> 
     if not units:
         return []
     worker = hand(run)
-    values = {
+    values: dict[str, Any] = {
         "stage": run.stage,
         "units": list(units),
         "now": now,
@@ -112,7 +113,7 @@ def claim(run: StageRun, units: Sequence[str], *, now: datetime, limit: int) -> 
 
 
 def begin(held: Held, *, now: datetime) -> bool:
-    """Count the attempt and renew the lease, before the work. False: another worker has it by now."""
+    """Count the attempt and renew the lease, before the work. False: another worker has it."""
     mine = Claim.objects.filter(pk=held.id, worker=held.worker)
     return bool(mine.update(attempts=held.attempts + 1, lease_until=_lease(now)))
 

@@ -7,7 +7,7 @@ splits identifiers; Postgres only stores and ranks them. Reads: pg_stats (for co
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.contrib.postgres.search import SearchQuery
@@ -25,8 +25,19 @@ POSITIONS_MAX = 255
 # Calibrate: recall@5 of the lexical track with and without, see tests/bench.
 COMMON_SHARE_MAX = 0.20
 
+#: Notes that one term of a query may bring to be ranked; a term of more is common, too.
+# Why: ranking costs some 2 ms for a thousand notes, whatever the share; so the lexical track costs
+# the same at 100,000 notes as at 10,000.
+# Calibrate: recall@5 and p50 of the lexical track at 100,000 notes, by halving and doubling.
+TERM_NOTES_MAX = 2_000
+
+#: Common terms asked for when a query has no other; the rarest of them.
+COMMON_TERMS_ASKED_MAX = 3
+
 #: Terms of one query; the rarest are kept when there are more.
 QUERY_TERMS_MAX = 24
+
+NOTHING: Mapping[str, float] = {}
 
 #: Seconds that the list of common terms is believed.
 COMMON_TERMS_SECONDS = 60.0
@@ -49,14 +60,16 @@ def document(parts: Sequence[str]) -> str:
     )
 
 
-def query_terms(text: str, common: frozenset[str] = frozenset()) -> list[str]:
+def query_terms(text: str, common: Mapping[str, float] = NOTHING) -> list[str]:
     """Distinct stemmed terms of a query, stop words and common terms dropped.
 
-    When nothing but common terms is asked for, they are asked for.
+    When nothing but common terms is asked for, the rarest of them are. `common` has their shares.
     """
     asked = list(dict.fromkeys(stem(term) for term in terms(text)))
     rare = [term for term in asked if term not in common]
-    return (rare or asked)[:QUERY_TERMS_MAX]
+    if not rare:
+        return sorted(asked, key=lambda term: common[term])[:COMMON_TERMS_ASKED_MAX]
+    return rare[:QUERY_TERMS_MAX]
 
 
 class AnyOf(SearchQuery):
@@ -79,11 +92,11 @@ def quoted(lexeme: str) -> str:
     return f"'{escaped}'"
 
 
-_common: tuple[float, frozenset[str]] = (0.0, frozenset())
+_common: tuple[float, Mapping[str, float]] = (0.0, NOTHING)
 
 
-def common_terms() -> frozenset[str]:
-    """Terms in more than COMMON_SHARE_MAX of the notes, as Postgres's own statistics know them.
+def common_terms() -> Mapping[str, float]:
+    """Terms that too many notes hold, with their shares, as Postgres's own statistics know them.
 
     Empty until the table was analysed, which is when it is too small to matter.
     """
@@ -93,14 +106,15 @@ def common_terms() -> frozenset[str]:
         return known
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT most_common_elems::text::text[], most_common_elem_freqs FROM pg_stats"
+            "SELECT most_common_elems::text::text[], most_common_elem_freqs,"
+            " (SELECT reltuples FROM pg_class WHERE oid = 'memory_note'::regclass) FROM pg_stats"
             " WHERE schemaname = current_schema AND tablename = 'memory_note'"
             " AND attname = 'search'"
         )
         row = cursor.fetchone()
-    elements, shares = row if row and row[0] else ([], [])
-    known = frozenset(
-        term for term, share in zip(elements, shares, strict=False) if share > COMMON_SHARE_MAX
-    )
+    elements, shares, notes = row if row and row[0] else ([], [], 0)
+    most = min(COMMON_SHARE_MAX, TERM_NOTES_MAX / max(notes, 1))
+    # The array ends with two numbers that belong to no term.
+    known = {term: share for term, share in zip(elements, shares, strict=False) if share > most}
     _common = (time.monotonic(), known)
     return known

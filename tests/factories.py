@@ -16,10 +16,11 @@ from memory.access import principal
 from memory.intake import Incoming
 from memory.models import DedupVerdict, Episode, Evidence, Group, Note, Principal, Project, RawItem
 from memory.stages.capture import SessionEnd, capture
-from memory.stages.distill import CONFIDENCE_START, distill
+from memory.stages.distill import distill
 from memory.stages.segment import segment
 from memory.text.identity import sha256
 from memory.text.words import normalise
+from memory.verdicts import CONFIDENCE_START
 from tests.hashing_embedder import vector_of
 
 #: When the stories of the tests begin.
@@ -108,7 +109,8 @@ def episode(owner: Principal, bodies: Sequence[str], **fields: Any) -> Episode:
     made = turns(owner, bodies, **fields)
     later = made[-1].occurred_at + timedelta(hours=1)
     segment(clock=clock(later))
-    return Episode.objects.as_pipeline().get(turns__raw_item=made[0])
+    found: Episode = Episode.objects.as_pipeline().get(turns__raw_item=made[0])
+    return found
 
 
 def distilled(owner: Principal, bodies: Sequence[str], **fields: Any) -> list[Note]:
@@ -131,13 +133,16 @@ def note(
 ) -> Note:
     """A note with evidence that bears it out, as distill leaves one; `embedded` as embed does."""
     number = next(_numbers)
-    item = evidence or turns(
-        owner,
-        [f"Noted in passing, number {number}: {content}"],
-        session=session or f"session {number}",
-        start=when,
-        cwd="",
-    )[0]
+    item = (
+        evidence
+        or turns(
+            owner,
+            [f"Noted in passing, number {number}: {content}"],
+            session=session or f"session {number}",
+            start=when,
+            cwd="",
+        )[0]
+    )
     created = created_at or when + timedelta(minutes=30)
     if embedded:
         fields = {
@@ -152,7 +157,7 @@ def note(
         content=content,
         unit_key=f"made:{number}",
         content_key=sha256(normalise(content)),
-        search=lexical.document((fields["title"], content)),
+        search=lexical.document((str(fields["title"]), content)),
         session=item.session,
         valid_from=when,
         created_at=created,
@@ -181,4 +186,5 @@ def verdict(new: Note, old: Note, kind: str = "supersede", **fields: Any) -> Ded
 
 def fresh(row: Note) -> Note:
     """The note as the database has it now."""
-    return Note.objects.as_pipeline().get(pk=row.pk)
+    found: Note = Note.objects.as_pipeline().get(pk=row.pk)
+    return found

@@ -44,7 +44,7 @@ class Row:
 ROWS: dict[str, Row] = {
     "minilm-l6-v2-int8-pad768": Row(
         dedup_floor=0.60,
-        recall_floor=0.30,
+        recall_floor=0.36,
         topic_shift=0.30,
         centroid_floor=0.82,
         related=0.50,
@@ -52,7 +52,9 @@ ROWS: dict[str, Row] = {
             "dedup: all 45 related of 60 hand-made pairs are at or above 0.60, 9 of 15 distinct "
             "ones, too; the judge tells them apart. recall: of questions and their LoCoMo evidence "
             "turns 54 % are above 0.30 (median .32), of questions and turns of another dialogue "
-            "0.8 % (p99 .29); of 15 hand-made prompts and notes of coding work 13. topic: glued "
+            "0.8 % (p99 .29); of 15 hand-made prompts and notes of coding work 13. Of 40 everyday "
+            "prompts of coding on 44 notes of other work 11 found something above 0.30, 7 of them "
+            "below 0.36; the right notes of 17 prompts stood at .44 or above. topic: glued "
             "LoCoMo sessions, at 0.30 precision .32 and recall .34, 0.8 cuts in 20 turns; 0.25 "
             "finds .12, 0.40 cuts twice as often for .53 at .23. centroid: sessions against their "
             "own dialogue p25 .82, against the best other one p99 .82. Other tongues, hand-made "

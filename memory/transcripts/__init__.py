@@ -121,21 +121,25 @@ def walk(paths: Iterable[str | Path]) -> Iterator[Path | Skip]:
     Raises FileNotFoundError for a path that is not there.
     """
     seen = set()
+    denied: list[OSError] = []
     for given in paths:
         start = Path(given)
         if not start.exists():
             raise FileNotFoundError(f"no such file or directory: {start}")
-        for found in [start] if start.is_file() else _files(start):
+        for found in [start] if start.is_file() else _files(start, denied):
             place = os.path.realpath(str(found))
             if place in seen:
                 continue
             seen.add(place)
             reason = None if found == start else _unread(found)
             yield found if reason is None else Skip(reason, 0, str(found))
+    # Why at the end: a folder that refuses to be listed must not be taken for an empty one.
+    for error in denied:
+        yield Skip("unreadable", 0, str(error.filename))
 
 
-def _files(start: Path) -> Iterator[Path]:
-    for folder, folders, names in os.walk(str(start)):
+def _files(start: Path, denied: list[OSError]) -> Iterator[Path]:
+    for folder, folders, names in os.walk(str(start), onerror=denied.append):
         folders[:] = sorted(f for f in folders if not f.startswith(".") and f not in _UNWALKED)
         for name in sorted(names):
             path = Path(folder, name)

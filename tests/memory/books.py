@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from django.conf import settings
 from django.db import connection
 
+from memory.access import principal
 from memory.ledger import emit
 from memory.llm.kept import Key, keep_reply
 from memory.models import (
@@ -19,7 +21,6 @@ from memory.models import (
     Note,
 )
 from memory.stages.distill import distill
-from memory.stages.segment import segment
 from tests import factories
 
 #: Sentences that the extractive distiller takes for worth keeping.
@@ -39,8 +40,14 @@ def purge(items: list[int], actor: str = "alice", reason: str = "asked to") -> d
     """What the purge function answers."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT argus_purge(%s, %s, %s)", [items, actor, reason])
-        answer = cursor.fetchone()[0]
-    return json.loads(answer) if isinstance(answer, str) else answer
+        answer: dict[str, Any] = json.loads(cursor.fetchone()[0])
+    return answer
+
+
+def owner_role() -> str:
+    """The role that owns the tables."""
+    assert settings.OWNER_DATABASE is not None
+    return str(settings.OWNER_DATABASE["USER"])
 
 
 def count(table: str, where: str = "true") -> int:
@@ -51,7 +58,7 @@ def count(table: str, where: str = "true") -> int:
 
 def two_sessions() -> tuple[Episode, Episode]:
     """Two closed and distilled episodes of Alice, a working day apart."""
-    alice = factories.principal("alice")
+    alice = principal("alice")
     first = factories.episode(alice, DECIDED)
     second = factories.episode(alice, REPEATED, session="s2", start=factories.at(days=1))
     distill(clock=factories.clock(factories.at(days=2)))
@@ -88,7 +95,3 @@ def fill() -> None:
     )
     spare = factories.document(alice, "A page that nobody needs.")
     purge([spare.pk])
-
-
-def resegment(days: float) -> None:
-    segment(clock=factories.clock(factories.at(days=days)))

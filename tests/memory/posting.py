@@ -34,6 +34,11 @@ def post(*items: Any, owner: str = "alice", **changed: Any) -> CaptureReport:
     return capture(items, owner=principal(owner), **({"now": NOW} | changed))
 
 
+def the(report: CaptureReport) -> Any:
+    """The row that the one item of this post is, or was already."""
+    return RawItem.objects.as_pipeline().get(pk=report.outcomes[0].id or 0)
+
+
 def stored(**named: Any) -> list[Any]:
     """Every owner's raw items, oldest row first."""
     return list(RawItem.objects.as_pipeline().filter(**named).order_by("pk"))

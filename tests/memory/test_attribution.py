@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 
 from memory.attribution import (
     CONFIDENCES,
@@ -20,7 +21,7 @@ from memory.attribution import (
     project_rows,
     slashed,
 )
-from memory.models import Project
+from memory.models import PathRule, Project
 from tests.memory.posting import item, post, stored
 
 REGISTRY = Registry(
@@ -238,3 +239,32 @@ def test_what_a_person_enters_in_the_registry_holds_for_the_next_post() -> None:
         ("shop", "basename"),
         ("shop", "path"),
     ]
+
+
+@pytest.mark.django_db
+def test_a_relative_folder_is_meant_from_where_the_command_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    call_command("project", "path", "shop", "web/")
+    post(item("One.", cwd=f"{tmp_path}/web/cart"), item("Two.", cwd=f"{tmp_path}/webs"))
+    assert [row.project.name for row in stored()] == ["shop", "webs"]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("folder", ["", "  ", "/", "//"])
+def test_no_rule_takes_all_work_there_is(folder: str) -> None:
+    with pytest.raises(CommandError) as told:
+        call_command("project", "path", "shop", folder)
+    assert told.value.returncode == 2
+    assert not PathRule.objects.exists() and not Project.objects.exists()
+
+
+@pytest.mark.django_db
+def test_the_registry_lists_names_and_folders(capsys: pytest.CaptureFixture[str]) -> None:
+    call_command("project", "alias", "shop", "shop-old")
+    call_command("project", "path", "shop", "/src/shop")
+    capsys.readouterr()
+    call_command("project", "list")
+    told = capsys.readouterr().out
+    assert all(word in told for word in ("shop", "shop-old", "/src/shop"))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import io
 import json
 import os
 import subprocess
@@ -18,48 +16,17 @@ from django.test import Client
 from django.utils import timezone
 
 from memory.access import SCOPES, create_key, revoke_key
-from memory.doors import CappedJSONParser, TooLarge
-from memory.intake import NESTING_LEVELS_MAX
 from memory.models import AccessKey, CaptureReceipt, Session
-from memory.stages.capture import BATCH_BYTES_MAX, BATCH_ITEMS_MAX
+from memory.stages.capture import BATCH_ITEMS_MAX
+from tests.memory.door import TURN, problem, send
 from tests.memory.posting import stored
 
 pytestmark = pytest.mark.django_db
-
-TURN = {
-    "source": "claude-code",
-    "role": "user",
-    "session": "s1",
-    "cwd": "/src/argus",
-    "body": "We keep the queue in Postgres.",
-    "original_timestamp": "2026-05-04T10:00:00Z",
-}
 
 
 @pytest.fixture
 def key() -> str:
     return create_key(owner="alice", scopes=["capture"])[0]
-
-
-def send(
-    key: str | None, data: Any, client: Client | None = None, path: str = "/capture", **extra: Any
-) -> Any:
-    """Post JSON (or raw bytes) with this key; `extra` goes to Django's test client."""
-    raw = data if isinstance(data, bytes) else json.dumps(data).encode()
-    headers = {"Authorization": f"Bearer {key}"} if key else {}
-    headers |= extra.pop("headers", {})
-    extra.setdefault("content_type", "application/json")
-    return (client or Client()).post(path, raw, headers=headers, **extra)
-
-
-def problem(answer: Any, status: int, code: str) -> dict[str, Any]:
-    """The problem that this answer must be."""
-    assert answer.status_code == status, answer.content
-    assert answer["Content-Type"] == "application/problem+json"
-    body: dict[str, Any] = answer.json()
-    assert {"type", "title", "status", "code", "detail"} <= set(body)
-    assert (body["status"], body["code"]) == (status, code)
-    return body
 
 
 # One item.
@@ -186,109 +153,6 @@ def test_it_ignores_what_a_client_has_no_say_in(key: str, alone: bool) -> None:
     assert (row.owner.name, row.flags, row.near_duplicate_of_id) == ("alice", {}, None)
     assert row.pk != 12345 and row.dedup_key != "x"
     assert timezone.now() - row.captured_at < timedelta(minutes=1)
-
-
-# Bodies that are no JSON, or too much of it.
-
-
-@pytest.mark.parametrize(
-    "raw",
-    [
-        b"{",
-        b"not json",
-        b"\xff\xfe{}\x00",
-        b'{"source":"a","body":"\xc3\x28"}',
-        b'{"source":"a","body":"b","metadata":{"n":NaN}}',
-        b'{"source":"a","body":"b","metadata":{"n":-Infinity}}',
-        b'{"a":1}{"b":2}',
-        b"[" * 100_000,
-        b'{"a":' * 100_000,
-        b"[" * 100_000 + b"]" * 100_000,
-        b'{"n":' + b"9" * 10_000 + b"}",
-        gzip.compress(json.dumps(TURN).encode()),
-    ],
-)
-def test_it_answers_400_for_what_is_no_json(key: str, raw: bytes) -> None:
-    problem(send(key, raw), 400, "parse_error")
-
-
-def test_it_answers_422_for_an_empty_body(key: str) -> None:
-    problem(send(key, b""), 422, "invalid")
-
-
-@pytest.mark.parametrize("levels", [NESTING_LEVELS_MAX + 1, 300, 700, 900])
-@pytest.mark.parametrize("field", ["metadata", "body", None])
-def test_it_refuses_an_item_nested_too_deep_and_stores_its_siblings(
-    key: str, levels: int, field: str | None
-) -> None:
-    deep = '{"a":' * levels + "1" + "}" * levels
-    bad = json.dumps(TURN | {"session": "s9", field: 0}).replace(
-        f'"{field}": 0', f'"{field}": {deep}'
-    )
-    raw = f'{{"items": [{json.dumps(TURN)}, {bad if field else deep}]}}'
-    answer = send(key, raw.encode())
-    assert answer.status_code == 200, answer.content
-    assert (answer.json()["stored"], answer.json()["refused"]) == (1, {"invalid": 1})
-
-
-def test_it_stores_metadata_as_deep_as_it_allows(key: str) -> None:
-    deep: Any = 1
-    for _ in range(NESTING_LEVELS_MAX):
-        deep = {"a": deep}
-    assert send(key, TURN | {"metadata": deep}).status_code == 201
-    assert stored()[0].metadata == deep
-
-
-def test_it_stores_numbers_that_json_has_and_columns_have_not(key: str) -> None:
-    raw = json.dumps(TURN)[:-1] + ', "metadata": {"big": 1e400, "long": ' + "9" * 4000 + "}}"
-    assert send(key, raw.encode()).status_code == 201
-    assert stored()[0].metadata == {"big": None, "long": int("9" * 4000)}
-
-
-def test_it_cleans_escapes_that_no_text_can_hold(key: str) -> None:
-    raw = json.dumps(TURN | {"body": "BODY", "session": "BODY"}).replace(
-        "BODY", "a\\u0000b\\ud83dc"
-    )
-    assert send(key, raw.encode()).status_code == 201
-    assert (stored()[0].body, stored()[0].session) == ("ab\ufffdc", "ab\ufffdc")
-
-
-def test_it_answers_413_for_a_body_over_the_cap(key: str) -> None:
-    body = json.dumps({"items": [TURN | {"body": "x" * BATCH_BYTES_MAX}]}).encode()
-    detail = problem(send(key, body), 413, "too_large")["detail"]
-    assert str(BATCH_BYTES_MAX) in detail
-
-
-def test_it_reads_no_more_than_the_cap_whatever_length_was_announced() -> None:
-    stream = io.BytesIO(b" " * (BATCH_BYTES_MAX + 4096))
-    with pytest.raises(TooLarge):
-        CappedJSONParser().parse(stream)
-    assert stream.tell() == BATCH_BYTES_MAX + 1
-
-
-def test_it_asks_for_a_length_instead_of_reading_nothing(key: str) -> None:
-    # What a server hands on for a chunked body: no length, and a header that says why.
-    answer = Client().post(
-        "/capture",
-        b"",
-        content_type="application/json",
-        headers={"Authorization": f"Bearer {key}", "Transfer-Encoding": "chunked"},
-        CONTENT_LENGTH="",
-    )
-    problem(answer, 411, "length_required")
-
-
-def test_it_answers_415_for_a_form(key: str) -> None:
-    problem(
-        send(key, b"a=b", content_type="application/x-www-form-urlencoded"),
-        415,
-        "unsupported_media_type",
-    )
-
-
-def test_it_answers_405_for_another_method(key: str) -> None:
-    answer = Client().get("/capture", headers={"Authorization": f"Bearer {key}"})
-    problem(answer, 405, "method_not_allowed")
 
 
 # Who may.

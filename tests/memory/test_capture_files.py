@@ -17,12 +17,13 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
 
+from memory.access import principal
 from memory.files import capture_files
 from memory.models import CaptureReceipt, Project, RawItem, Session
 from tests.cluster import ROOT
 from tests.corpus import CORPUS, needs_corpus
 from tests.memory.books import count
-from tests.memory.posting import principal, stored
+from tests.memory.posting import stored
 
 FIXTURES = ROOT / "tests" / "fixtures"
 
@@ -230,6 +231,15 @@ def test_a_file_met_on_the_way_that_cannot_be_read_is_named(
     ran = Ran(two_files, "--json")
     assert (ran.code, ran.json["stored"]) == (3, 7)
     assert [Path(line.split(":")[0]).name for line in ran.json["unreadable"]] == ["locked.jsonl"]
+
+
+@pytest.mark.django_db
+@pytest.mark.skipif(os.geteuid() == 0, reason="root lists every folder")
+def test_a_folder_that_cannot_be_listed_is_named(two_files: Path) -> None:
+    locked = two_files / "locked"
+    locked.mkdir(mode=0)
+    ran = Ran(two_files, "--json")
+    assert (ran.code, ran.json["stored"], ran.json["unreadable"]) == (3, 7, [str(locked)])
 
 
 @pytest.fixture

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+import textwrap
 import threading
 from datetime import timedelta
 
@@ -10,7 +14,8 @@ from django.db import connection
 from memory.access import principal
 from memory.models import CaptureReceipt, RawItem
 from memory.stages.capture import capture
-from tests.memory.posting import NOW, SPOKEN, item, stored
+from tests.cluster import ROOT
+from tests.memory.posting import NOW, SPOKEN, item, post, stored
 
 
 def test_it_stores_each_turn_once_when_thirty_clients_post_overlapping_batches(
@@ -55,3 +60,34 @@ def test_it_stores_each_turn_once_when_thirty_clients_post_overlapping_batches(
     totals = CaptureReceipt.objects.values_list("seen", "stored", "duplicates")
     assert sum(stored for _, stored, _ in totals) == turns
     assert all(seen == stored + duplicates for seen, stored, duplicates in totals)
+
+
+def test_it_keeps_what_a_killed_worker_had_answered_for(clone_environment: dict[str, str]) -> None:
+    program = """
+        import django, itertools, json, sys
+        django.setup()
+        from tests.memory.posting import item, post
+        for number in itertools.count(int(sys.argv[1])):
+            report = post(*(item(f"post {number}, turn {turn}") for turn in range(20)))
+            print(json.dumps([number, [one.id for one in report.outcomes]]), flush=True)
+    """
+    connection.ensure_connection()
+    for kill_after in (1, 5, 12):
+        with subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(program), str(1000 * kill_after)],
+            env=clone_environment, cwd=ROOT, stdout=subprocess.PIPE, text=True,
+        ) as worker:  # fmt: skip
+            assert worker.stdout is not None
+            lines = [worker.stdout.readline() for _ in range(kill_after)]
+            worker.kill()
+            lines += worker.stdout.readlines()
+        answered = dict(json.loads(line) for line in lines if line.strip())
+        assert len(answered) >= kill_after
+        rows = {row.body: row.pk for row in stored()}
+        for number, ids in answered.items():
+            assert [rows[f"post {number}, turn {turn}"] for turn in range(20)] == ids
+        # What it was killed over is whole or not there, and who saw no answer posts again.
+        for number in range(1000 * kill_after, max(answered) + 2):
+            again = post(*(item(f"post {number}, turn {turn}") for turn in range(20)))
+            assert again.stored in (0, 20)
+    assert len(stored()) == len({row.body for row in stored()})

@@ -294,7 +294,9 @@ def test_it_replaces_the_notes_of_a_unit_and_knows_the_same_note_again(
     ids = {n.content: n.pk for n in all_notes()}
     again(one)
     configure(model="scripted-2")
-    server.script(CHAT, says(notes(note(QUOTE), note("Found it.", source_ref="Why did the jobs get lost?"))))
+    server.script(
+        CHAT, says(notes(note(QUOTE), note("Found it.", source_ref="Why did the jobs get lost?")))
+    )
     assert run().notes_created == 1
     now = {n.content: n for n in all_notes()}
     assert now[QUOTE].pk == ids[QUOTE] and now[QUOTE].deleted_at is None
@@ -396,7 +398,10 @@ def test_it_leaves_restricted_units_to_the_local_distiller(
 ) -> None:
     episode(
         alice,
-        ["What did we decide?", "We decided to move the job queue from Redis to Postgres, because Redis lost jobs."],
+        [
+            "What did we decide?",
+            "We decided to move the job queue from Redis to Postgres, because Redis lost jobs.",
+        ],
         confidentiality="restricted",
     )
     run()
@@ -410,7 +415,9 @@ def test_it_stores_an_answer_that_holds_what_no_text_may_hold(
 ) -> None:
     """Escapes in JSON can make NUL and lone surrogates, which Postgres cannot store."""
     episode(alice, SAID)
-    odd = notes(note(QUOTE, content="A\\u0000B \\ud83d moved.", title="T\\u0000")).replace("\\\\u", "\\u")
+    odd = notes(note(QUOTE, content="A\\u0000B \\ud83d moved.", title="T\\u0000")).replace(
+        "\\\\u", "\\u"
+    )
     server.script(CHAT, says(odd))
     report = run()
     assert report.episodes_distilled == 1 and report.notes_created == 1

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from memory.llm.extractive import cues
 from memory.llm.extractive.distiller import NOTES_MAX, SPAN_CHARS_MAX, Extractive
 from memory.llm.extractive.pieces import cut
 from memory.llm.extractive.titles import TITLE_CHARS_MAX, title_of
@@ -81,6 +82,136 @@ UNWANTED = [
 @pytest.mark.parametrize("turn", UNWANTED)
 def test_it_makes_no_note_of_talk_about_the_work(turn: tuple[str, str]) -> None:
     assert distill(user("hi"), turn, agent("Let me see.")) == []
+
+
+LASTING = [
+    user("My name is Petra and I own the billing service."),
+    user("ask me before you touch anything under infra/"),
+    user("don't mock the database in tests, use the container"),
+    user("We target Node 20 and PostgreSQL 15."),
+    user("the secrets come from Vault, path `kv/payments/prod`"),
+    user("no, the staging cluster is in eu-west-1, not eu-central-1"),
+    user("In Zukunft bitte keine neuen Makros in der Engine."),
+    user("测试环境用的是 MySQL 8，端口 3307。"),
+    agent("The linter needs Go 1.22, older versions lack `slices.Concat`."),
+    agent("Run `task gen` after each change of `api.proto`, because what it makes is not in git."),
+    agent(
+        "`Lexer.parse()` returns an empty list for empty input and raises `SyntaxError` for `'`."
+    ),
+    agent("The metrics endpoint listens on port 9102; 9100 belongs to the node exporter."),
+    agent("Der Importer darf höchstens 500 Zeilen schreiben, weil die Replik sonst zurückfällt."),
+    agent("The image builds with Ruby 3 and needs PostgreSQL 15."),
+    agent("The scan failed because two workers shared a directory. The fix was to use `tmp_path`."),
+]
+
+
+@pytest.mark.parametrize("turn", LASTING, ids=lambda turn: turn[1][:30])
+def test_it_notes_what_outlives_the_work(turn: tuple[str, str]) -> None:
+    notes = distill(user("hm"), turn, agent("ok"))
+    assert "".join(turn[1].split()) == "".join("".join(n.content for n in notes).split())
+
+
+@pytest.mark.parametrize("text", ["Step 2 is done", "on March 15", "Option 1", "All 42 of us"])
+def test_it_takes_no_step_or_day_for_a_version(text: str) -> None:
+    assert cues.EXACT.search("Node 20") and not cues.EXACT.search(text)
+
+
+PASSING = [
+    ("complaint", agent("`parseRow()` and `parseCell()` are nearly identical, both in `rows.py`.")),
+    ("complaint", agent("`UserList` renders 500 rows, which is too many for the component.")),
+    ("order", user("create a new folder `packages/ui` and move the buttons there")),
+    ("order", user("i want you to write docs for `auth.py`, they need to cover each function")),
+    ("order", user("docs -> site/docs\nimg -> site/static\nold -> attic")),
+    ("order", user("please don't commit yet")),
+    ("order", user("let's use a modal there instead")),
+    ("plan", agent("The plan is to introduce a `JobQueue` interface and to port both workers.")),
+    ("plan", agent("Changes needed:\n\n1. `Worker` calls `drain()`\n2. `main.rs` waits")),
+    ("plan", agent("Next, `OrderService` needs a `cancel()` method that calls `refund()`.")),
+    ("log", agent("Renamed `user_id` to `account_id` in `schema.sql`, all models updated.")),
+    ("log", agent("I've extracted `computeTax()` into `src/tax/rates.ts` and added tests for it.")),
+    ("log", agent("`theme.css` moved to `assets/`, all links adjusted.")),
+    ("fragment", agent("Methods:\n\n- `open()` - returns its id\n- `close()` - returns nothing")),
+    ("fragment", user("no, we put it in `sidebar.tsx` and show it on hover")),
+    ("fragment", agent("No, `tar` works in all of them.")),
+    ("talk", agent("You ran `npm start` in the wrong folder, so `package.json` was not found.")),
+    ("talk", agent("As you can see, `make bench` takes 12 seconds on this machine.")),
+    ("symptom", user("it says `port is already allocated` now")),
+    ("proposal", agent("The fix is to call `flush()` before `close()` in `writer.go`.")),
+    ("proposal", agent("We could use `sqlc` instead of the ORM, it generates typed queries.")),
+    ("proposal", agent("There are three ways: `cron`, `systemd` and the queue in `jobs.py`.")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "turn"), PASSING, ids=lambda case: str(case)[:40])
+def test_it_makes_no_note_of_what_passes_with_the_work(kind: str, turn: tuple[str, str]) -> None:
+    assert distill(user("hm"), turn, agent("ok")) == [], kind
+
+
+def test_it_takes_a_flow_as_a_whole_or_not_at_all() -> None:
+    steps = ["`boot()` reads `app.toml`", "`pool()` opens the database on port 5432"]
+    flow = "The order at start is now:\n\n" + "\n".join(
+        f"{n}. {step}" for n, step in enumerate(steps, 1)
+    )
+    assert [note.content for note in distill(user("hm"), agent(flow))] == [flow]
+    longer = flow + "".join(f"\n{n}. `step_{n}()` stores its `part_{n}`" for n in range(3, 30))
+    assert distill(user("hm"), agent(longer)) == []
+
+
+RULE = "`CacheStore` keeps entries for 60 seconds and is owned by `Router`."
+LOCK = "We will keep the lock in `RedisLock`, with a limit of 30 seconds, because it is fast."
+OVERTURNED = [
+    (agent(RULE), [user("go on"), agent("I renamed `CacheStore` to `TtlMap`.")]),
+    (agent(RULE), [user("we no longer need `CacheStore`"), agent("True.")]),
+    (agent(LOCK), [user("wait, why would we use RedisLock?"), agent("You're right, too much.")]),
+    (user("We keep the flags in `flags.json`."), [agent("ok"), user("actually revert that")]),
+    (agent("The problem is that `ctx` is nil in `Serve()`, it is set later."), [agent("Fixed.")]),
+    (
+        agent("`read_page()` holds rows in `page_cache`, sorted by `id`."),
+        [user("ok fix it"), agent("ok")],
+    ),
+    (
+        agent("`web` stores its `session_id` in `redis_pool`."),
+        [agent("Now I'll change `web` to poll.")],
+    ),
+]
+
+
+@pytest.mark.parametrize(("said", "after"), OVERTURNED, ids=lambda case: str(case)[:30])
+def test_it_lets_later_turns_overturn_earlier_ones(
+    said: tuple[str, str], after: list[tuple[str, str]]
+) -> None:
+    kept = distill(user("hm"), said, user("good"), agent("ok"))
+    dropped = distill(user("hm"), said, *after)
+    assert said[1] in [note.content for note in kept]
+    assert said[1] not in [note.content for note in dropped]
+
+
+def test_it_keeps_a_constraint_although_a_plan_beside_it_is_refused() -> None:
+    constraint = "The gateway requires `X-Trace` on each call, `sendBatch` included."
+    notes = distill(
+        user("hm"), agent(constraint), user("hm, why do we use sendBatch?"), agent("You're right.")
+    )
+    assert [note.content for note in notes] == [constraint]
+
+
+def test_it_keeps_the_last_of_two_values_and_never_lets_an_agent_overrule_a_person() -> None:
+    old, new = (f"The upload limit must be {size} MB, set by `MAX_UPLOAD`." for size in (20, 50))
+    assert [n.content for n in distill(user(old), agent("ok"), user(new), agent("ok"))] == [new]
+    assert old in [n.content for n in distill(user(old), agent(new))]
+
+
+def test_it_accepts_what_an_agent_proposes_in_giving_a_person_right() -> None:
+    wish = user("i would think that `openDialog()` takes a function that builds the dialog?")
+    proposal = "We can have `openDialog` take a factory, because `closeDialog()` is then one call."
+    assert distill(wish, agent(proposal)) == []
+    (note,) = distill(wish, agent(f"You're right. {proposal}"))
+    assert note.content == proposal
+
+
+def test_it_leaves_assent_and_refusal_out_of_the_title() -> None:
+    (note,) = distill(user("hm"), agent("So yes, the worker owns `jobs.db` and must be alone."))
+    assert note.content == "the worker owns `jobs.db` and must be alone."
+    assert title_of("No, the API listens on port 8443").startswith("The API")
 
 
 def test_it_makes_no_note_of_an_empty_unit() -> None:

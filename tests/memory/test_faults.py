@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import count
 from typing import Any
 
@@ -64,11 +64,8 @@ def survive(run: Callable[[], object], check: Callable[[], None]) -> int:
     for number in range(1, STATEMENTS_MAX):
         # Five faults park a unit, which is right, and not what is tried here.
         Claim.objects.update(attempts=0)
-        with failing(number) as reached:
-            try:
-                run()
-            except Fault:
-                pass
+        with failing(number) as reached, suppress(Fault):
+            run()
         check()
         if not reached():
             return number - 1

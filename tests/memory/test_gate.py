@@ -80,7 +80,9 @@ def test_it_refuses_an_order_to_an_agent_though_it_stands_in_the_record() -> Non
 
 
 def test_it_names_the_first_reason_in_its_order() -> None:
-    worst = replace(GOOD, content="API Error: 529 overloaded_error", source_ref="nowhere", title="t" * 99)
+    worst = replace(
+        GOOD, content="API Error: 529 overloaded_error", source_ref="nowhere", title="t" * 99
+    )
     assert refused(worst).reason == "poison"
     assert refused(replace(worst, content=QUOTE)).reason == "grounding"
     assert refused(replace(worst, content=QUOTE, source_ref=QUOTE)).reason == "title"
@@ -118,7 +120,9 @@ def test_it_sets_whitespace_aside(quote: str) -> None:
     assert kept(replace(GOOD, source_ref=quote)).quote == QUOTE
 
 
-@pytest.mark.parametrize("body", ["部署在法兰克福的服务器上。", "Wir nutzen Größe A4 für Etiketten."])
+@pytest.mark.parametrize(
+    "body", ["部署在法兰克福的服务器上。", "Wir nutzen Größe A4 für Etiketten."]
+)
 def test_it_grounds_other_scripts(body: str) -> None:
     found = kept(Candidate("t", body, body), [Passage(1, "user", f"好。{body}", at(0))])
     assert (found.start, found.quote) == (2, body)

@@ -157,7 +157,7 @@ def test_nobody_else_has_a_right_on_anything() -> None:
         cursor.execute(
             "SELECT table_name, grantee FROM information_schema.role_table_grants"
             " WHERE table_schema = 'public' AND grantee NOT IN (%s, %s)",
-            [settings.ARGUS_APP_ROLE, settings.OWNER_DATABASE["USER"]],
+            [settings.ARGUS_APP_ROLE, books.owner_role()],
         )
         assert cursor.fetchall() == []
         cursor.execute(
@@ -196,7 +196,7 @@ def test_a_table_made_later_is_open_to_the_application(clone_db: str) -> None:
 
 @pytest.mark.parametrize("role", ROLES)
 def test_it_refuses_to_change_or_remove_what_is_frozen(filled: None, role: str) -> None:
-    passed = {}
+    passed: dict[str, str] = {}
     with ROLES[role]():
         for table in FROZEN:
             first = min(columns(table), key=lambda name: name != "id")
@@ -333,7 +333,7 @@ WAYS_ROUND = [
 @pytest.mark.django_db
 @pytest.mark.parametrize("way", WAYS_ROUND)
 def test_the_application_finds_no_way_round(way: str) -> None:
-    owner = settings.OWNER_DATABASE["USER"]
+    owner = books.owner_role()
     statement = way.format(owner=owner, database=connection.settings_dict["NAME"])
     assert refused(statement) is None
 

@@ -12,6 +12,7 @@ from django.conf import settings
 from django.db import DatabaseError, ProgrammingError, connection, transaction
 
 from argus.owner import as_owner
+from memory.access import principal
 from memory.llm.kept import Key, keep_reply
 from memory.models import (
     Decision,
@@ -30,7 +31,7 @@ from memory.stages.distill import distill
 from memory.stages.segment import segment
 from tests import factories
 from tests.cluster import owner_address
-from tests.memory.books import DECIDED, count, purge, two_sessions
+from tests.memory.books import DECIDED, count, owner_role, purge, two_sessions
 
 
 @pytest.fixture(autouse=True)
@@ -171,7 +172,7 @@ def test_it_removes_verdicts_and_decisions_about_what_goes_and_no_other() -> Non
 
 @pytest.mark.django_db
 def test_it_purges_documents() -> None:
-    page = factories.document(factories.principal("alice"), "\n\n".join(DECIDED))
+    page = factories.document(principal("alice"), "\n\n".join(DECIDED))
     distill(clock=factories.clock(factories.at(days=1)))
     assert notes(raw_item=page)
     purge([page.pk])
@@ -212,7 +213,7 @@ def test_it_refuses_a_purge_without_who_and_why(actor: Any, reason: Any) -> None
 
 
 def post_one() -> int:
-    factories.turns(factories.principal("alice"), ["We keep it."])
+    factories.turns(principal("alice"), ["We keep it."])
     return int(RawItem.objects.as_pipeline().get().pk)
 
 
@@ -223,7 +224,7 @@ def test_it_answers_for_items_that_are_not_there() -> None:
 
 
 def test_a_row_of_an_earlier_transaction_lets_nothing_through(clone_db: str) -> None:
-    factories.turns(factories.principal("alice"), ["One.", "Two."])
+    factories.turns(principal("alice"), ["One.", "Two."])
     first, second = RawItem.objects.as_pipeline().order_by("pk").values_list("pk", flat=True)
     purge([first])
     assert PurgeLedger.objects.count() == 1
@@ -254,7 +255,7 @@ def test_a_rollback_undoes_all_of_it(clone_db: str) -> None:
 def test_it_opens_the_way_for_its_own_transaction_only(clone_db: str) -> None:
     """While one session purges, another one is refused as ever."""
     post_one()
-    factories.turns(factories.principal("alice"), ["Another."], session="s2")
+    factories.turns(principal("alice"), ["Another."], session="s2")
     first, second = RawItem.objects.as_pipeline().order_by("pk").values_list("pk", flat=True)
     with transaction.atomic():
         purge([first])
@@ -285,4 +286,4 @@ def test_it_may_be_called_by_the_application_and_its_owner_alone() -> None:
             " AND has_function_privilege(r.oid, 'argus_purge(bigint[],text,text)', 'EXECUTE')"
         )
         allowed = {name for (name,) in cursor.fetchall()}
-    assert allowed == {settings.ARGUS_APP_ROLE, settings.OWNER_DATABASE["USER"]}
+    assert allowed == {settings.ARGUS_APP_ROLE, owner_role()}

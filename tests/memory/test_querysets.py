@@ -127,7 +127,7 @@ class Beliefs(RuleBasedStateMachine):
 
 
 def test_it_believes_what_a_list_would_believe() -> None:
-    run_state_machine_as_test(  # type: ignore[no-untyped-call]
+    run_state_machine_as_test(
         Beliefs,
         settings=settings(
             max_examples=10,

@@ -46,8 +46,8 @@ def shapes() -> list[tuple[int, str]]:
     return [(one.turn_count, one.boundary_reason) for one in episodes()]
 
 
-def run(now: datetime, **fields: int) -> SegmentReport:
-    return segment(clock=clock(now), **fields)
+def run(now: datetime, limit: int | None = None) -> SegmentReport:
+    return segment(clock=clock(now), limit=limit)
 
 
 def lines(count: int, text: str = DATABASE) -> list[str]:
@@ -130,7 +130,9 @@ def test_it_opens_a_late_episode_and_changes_no_closed_one(alice: Principal) -> 
     turns(alice, lines(4), start=at(10), step_minutes=5)
     run(at(100))
     before = Episode.objects.as_pipeline().values().get()
-    turns(alice, ["This came late from another machine.", "So did this."], start=at(12), now=at(101))
+    turns(
+        alice, ["This came late from another machine.", "So did this."], start=at(12), now=at(101)
+    )
     report = run(at(102))
     assert report.late == 1
     late = Episode.objects.as_pipeline().get(late=True)

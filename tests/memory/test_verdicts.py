@@ -10,10 +10,10 @@ from memory import retire, verdicts
 from memory.errors import Conflict
 from memory.models import Evidence, Note, Principal
 from memory.verdicts import CONFIDENCE_START, HOLD_CONFIDENCE_MIN, effect, raised
-from tests.factories import at, fresh, note, three, turns, verdict
+from tests.factories import T0, at, fresh, note, three, turns, verdict
 
 
-def bare(when: datetime = at(0), confidence: float = CONFIDENCE_START) -> Note:
+def bare(when: datetime = T0, confidence: float = CONFIDENCE_START) -> Note:
     return Note(valid_from=when, confidence=confidence)
 
 

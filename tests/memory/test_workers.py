@@ -107,9 +107,7 @@ def test_it_loses_and_repeats_nothing_when_one_of_two_workers_is_killed(
     check_each_once()
     statuses = Counter(distills().values_list("status", flat=True))
     assert statuses == {"done": 2, "lost": 1}
-    counted = sum(
-        run.report["episodes_distilled"] for run in distills().filter(status="done")
-    )
+    counted = sum(run.report["episodes_distilled"] for run in distills().filter(status="done"))
     lost = distills().get(status="lost")
     assert counted + Note.objects.as_pipeline().filter(run=lost).count() == EPISODES
     answered = Counter(

@@ -26,7 +26,7 @@ def test_it_shows_gates_floors_ranks_and_the_block(capsys: pytest.CaptureFixture
     note(principal(), PORT, project="harbor")
     note(principal(), "Semicolons separate the columns of the export.")
     out = run(capsys, ASKED, "--cwd", "/src/harbor")
-    assert "gates: passed" in out and "semantic 0.3" in out and "keyword 0.03" in out
+    assert "gates: passed" in out and "semantic 0.36" in out and "keyword 0.04" in out
     assert "(#1)" in out and "x1.25" in out and "below every track's floor" in out
     assert "<argus-memory" in out and PORT in out
     assert f"injection {Injection.objects.latest('pk').pk}" in out

@@ -44,7 +44,7 @@ def test_it_puts_the_note_that_answers_before_the_agent_and_tells_every_number()
     assert first["tracks"]["semantic"]["rank"] == first["tracks"]["keyword"]["rank"] == 1
     assert first["score"] == pytest.approx(2 / 61 * SAME_PROJECT_BOOST, abs=1e-6)
     assert hits[str(other.pk)]["refused"] and not hits[str(other.pk)]["injected"]
-    assert row.floors == {"score": 0.015, "semantic": 0.3, "keyword": 0.03}
+    assert row.floors == {"score": 0.015, "semantic": 0.36, "keyword": 0.04}
     assert {"embed", "semantic", "keyword", "total"} <= set(row.timings)
     assert row.characters == len(got.text) and row.model_asked == "minilm-l6-v2-int8-pad768"
     emitted = Emission.objects.get(owner=alice)

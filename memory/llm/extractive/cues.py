@@ -114,7 +114,8 @@ FACT = Cue(
     r"|depends?|belongs?|becomes?|means?|"
     r"holds?|owns?|costs?|starts?|stops?|listens?|accepts?|rejects?|refuses?|throws?|raises?"
     r"|emits?|triggers?|queues?|inserts?|"
-    r"gets?|goes?|comes?|lives?|listens?|makes?|gives?|works?|builds?|must|should|allows?|prevents?|breaks?|moves?|moved"
+    r"gets?|goes?|comes?|lives?|listens?|makes?|gives?|works?|builds?|must|should|allows?"
+    r"|prevents?|breaks?|moves?|moved"
     r"|switched|replaced|removed|renamed|deployed|set|fixed|dropped|changed|lost|failed)\b",
     r"\b(?:ist|sind|war|waren|hat|haben|braucht|läuft|liegt|nutzt|verwendet|heißt|gibt|kann"
     r"|muss|darf|wird|werden|steht|kostet)\b",
@@ -124,13 +125,16 @@ FACT = Cue(
 #: Something that can be named exactly: code, a path, a command, a version, a port, a number.
 EXACT = re.compile(
     r"`[^`\n]{2,}`|\b[a-z]+(?:[A-Z][a-z0-9]+)+\b|\b[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]+)+\b"
-    r"|\b[A-Za-z]\w*_\w+\b|\b[\w.]+\(\)|(?:[~.\w-]+)?/[\w.@-]+/[\w./@-]+"
+    r"|\b[A-Za-z]\w*_\w+\b|\b[\w.]+\(\)|(?<![~.\w-])[~.\w-]*/[\w.@-]+/[\w./@-]+"
     r"|\b[\w-]+\.[a-z]{2,4}\b(?!\.)"
     r"|\bv?\d+\.\d+(?:\.\d+)*\b|(?<!\w)--?[a-z][\w-]+|\b[A-Z][A-Z0-9_]{2,}\b|\bport \d+\b"
-    r"|\b[a-z]+(?:-[a-z0-9]+)*-\d+\b|\b\d{4,5}\b|\b\d+(?:\.\d+)? ?(?:ms|s|sec|seconds|minutes|hours|days|kb|mb|gb|%|rows"
-    r"|tokens|requests|retries|threads|workers|Zeilen|Sekunden|Minuten|Stunden|Tage)(?!\w)|https?://\S+"
+    r"|\b[a-z]+(?:-[a-z0-9]+)*-\d+\b|\b\d{4,5}\b|\b\d+(?:\.\d+)? ?(?:ms|s|sec|seconds|minutes"
+    r"|hours|days|kb|mb|gb|%|rows"
+    r"|tokens|requests|retries|threads|workers|Zeilen|Sekunden|Minuten|Stunden|Tage)(?!\w)"
+    r"|https?://\S+"
     # A product with its version, and not a month, a step or a place in a list.
-    r"|\b(?!(?:Jan|Feb|Mar|Apr|May|June?\b|July?\b|Aug|Sep|Oct|Nov|Dec|Step|Phase|Option|Line|Task"
+    r"|\b(?=[A-Z])(?!(?:Jan|Feb|Mar|Apr|May|June?\b|July?\b|Aug|Sep|Oct|Nov|Dec|Step|Phase"
+    r"|Option|Line|Task"
     r"|Part|Page|Section|Chapter|Item|Issue|Day|Week|Month|Year|Case|Round|Level|Figure|Table|Top"
     r"|Room|The|In|At|On|Of|For|From|With|And|Or|But|Only|All|About|Over|Under|Around|After|Before"
     r"|Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*\b)[A-Z][A-Za-z+#]+(?:\.js)? v?\d{1,3}\b(?![.:]\d)"
@@ -207,8 +211,9 @@ OPENER = re.compile(
 )
 #: Assent before a sentence; without it the sentence says the same. A "no" is not one.
 ASSENT = re.compile(
-    r"^(?:(?:so+|hm+|yes|yeah|yep|ok(?:ay)?|alright|all right|right|sure|great|perfect|indeed|exactly"
-    r"|good (?:catch|point|idea|question)|got it|done|ja|genau|对|好的?)(?:[\s,.!:，。！]+|$))+"
+    r"^(?:(?:so+|hm+|yes|yeah|yep|ok(?:ay)?|alright|all right|right|sure|great|perfect|indeed"
+    r"|exactly|good (?:catch|point|idea|question)|got it|done|ja|genau|对|好的?"
+    r"|(?:also|btw|oh|and)(?=[,:]))(?:[\s,.!:，。！]+|$))+"
     r"(?<=[,.!:，。！\s])",
     FLAGS,
 )

@@ -69,7 +69,7 @@ COMPARED_MAX = 40
 DOCUMENT_WHOLE_CHARS_MAX = 400
 
 
-NOTHING_LATER = Later({})
+NOTHING_LATER = Later({}, {})
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,11 @@ from memory.llm.extractive.turns import Moment
 
 #: Words that make a rule of a sentence: true beyond the task in which it was said.
 NORM = Cue(
-    r"\b(?:always(?! the same)|never|only|must|mustn't|should|shouldn't|shall|prefers?|preferred|rather"
+    r"\b(?:always(?! the same)|never|only|must|mustn't|should|shouldn't|shall|prefers?|preferred"
+    r"|rather"
     r"|don't|do not|may not|no one|nobody|from now on|in future|in general|going forward|remember"
-    r"|whenever|every time|(?:before|after|for|on|in) (?:you|we|every|each|any)|by default|anything else|at (?:most|least)|keep in mind)\b",
+    r"|whenever|every time|(?:before|after|for|on|in) (?:you|we|every|each|any)|by default"
+    r"|anything else|at (?:most|least)|keep in mind)\b",
     r"\b(?:immer|nie|niemals|nur|muss|müssen|darf|dürfen|soll|sollen|lieber|ab jetzt|künftig)\b",
     r"总是|永远|务必|必须|记住|记得|一律|不要|不得|禁止|以后|今后|只能|应该|應該|請記住",
 )
@@ -31,24 +33,30 @@ RULE = Cue(
 )
 #: What the world demands or refuses: no edit of one's own code takes it away.
 CONSTRAINT = Cue(
-    r"\b(?:requires?|(?<!may )(?<!might )(?<!will )needs?(?! to\b)|cannot|can't|has no|have no|lacks?|(?:does not|doesn't|do not|don't)"
-    r" (?:support|allow|accept|have|know)|not supported|unsupported|limit(?:s|ed)?|expects?|refuses?"
+    r"\b(?:requires?|(?<!may )(?<!might )(?<!will )needs?(?! to\b)|cannot|can't|has no|have no"
+    r"|lacks?|(?:does not|doesn't|do not|don't)"
+    r" (?:support|allow|accept|have|know)|not supported|unsupported|limits|limited to|expects?"
+    r"|refuses?"
     r"|rejects?|(?:is|are) (?:meant |only )?for|(?:is|are) (?:only )?(?:meant|allowed|valid)"
     r"|guarantees?|drops|pins?|at (?:most|least)|before v?\d|until v?\d|since v?\d)\b",
     r"\b(?:braucht|erwartet|verlangt|erlaubt|unterstützt)\b|需要|要求|不支持|只支持|不允许",
 )
 #: What a named thing does for those who use it.
 CONTRACT = re.compile(
-    r"\b(?:returns|raises|throws|validates|owns|stores|keeps|holds|accepts|rejects|ignores|listens on"
-    r"|belongs to|emits|locks|caches|extends|wraps|defaults to|(?:is|are) (?:stored|kept|called|owned"
-    r"|loaded|read|written|built|generated|committed|deployed|released|served|created|validated)"
+    r"\b(?:returns|raises|throws|validates|owns|stores|keeps|holds|accepts|rejects|ignores"
+    r"|listens on"
+    r"|belongs to|emits|locks|caches|extends|wraps|defaults to|(?:is|are) (?:stored|kept|called"
+    r"|owned"
+    r"|loaded|read|written|built|generated|committed|deployed|released|served|created|validated"
+    r"|reachable|available|defined|documented|configured|exposed|mounted|pinned)"
     r"|runs (?:on|as|every|at|in|before|after)|lives? (?:in|at|on|under)|must|has to be)\b",
     cues.FLAGS,
 )
 #: A command that a reader is told to use, with when or why.
 HOW_TO = re.compile(
     r"^(?:run|use|call|set|start|build|install|deploy|execute|prefer)\b[^`.]{0,40}`[^`]+`.{0,80}?"
-    r"\b(?:before|after|when|whenever|every|each|because|since|otherwise|instead of|never|always)\b",
+    r"\b(?:before|after|when|whenever|every|each|because|since|otherwise|instead of|never"
+    r"|always)\b",
     cues.FLAGS,
 )
 #: A person names what is to be done now.
@@ -63,15 +71,25 @@ ORDER = re.compile(
 )
 #: A wish for this moment or this spot: it begins like an order and points at now or at here.
 MOMENTARY = re.compile(
-    r"^(?:don't|do not|please|pls|let's|let us|stop|wait|hold|first|(?:i|we) (?:don't )?(?:want|need)"
-    r"|(?:we|you) should)\b.*\b(?:(?<!from )now|yet|for now|this time|later|tonight|first|here|there"
+    r"^(?:don't|do not|please|pls|let's|let us|stop|wait|hold|first|(?:i|we) (?:don't )?(?:want"
+    r"|need)"
+    r"|(?:we|you) should)\b.*\b(?:(?<!from )now|yet|for now|this time|later|tonight|first|here"
+    r"|there"
     r"|next|again)\b|^(?:i|we)(?: \w+)? want (?:the|a|an|this|that|it|all the) ",
+    cues.FLAGS,
+)
+#: A person shows what went wrong.
+SYMPTOM = re.compile(
+    r"^(?:it|this|that|i|there)(?:'m| am)? (?:now |still |just |always )*"
+    r"(?:say|get|got|see|saw|show|fail"
+    r"|crash|throw|hang|complain|print|break|is an? error|stopp)\w*\b",
     cues.FLAGS,
 )
 MOMENTARY_START = re.compile(r"^(?:please |pls )?(?:don't|do not)\b", cues.FLAGS)
 #: A verb of a person whose object has to be guessed.
 UNNAMED_OBJECT = re.compile(
-    r"^(?:(?:we|i|you|they|just|let's|please|can|could|should|would|must|want|need|have|to|don't|not"
+    r"^(?:(?:we|i|you|they|just|let's|please|can|could|should|would|must|want|need|have|to|don't"
+    r"|not"
     r"|actually|really|also|simply)\s+)+\w+ (?:(?:it|them)\b(?! (?:when|if|that|to|so|how)\b)"
     r"|(?:this|that|these|those)(?: (?:in|on|at|to|into|for|from|with)\b|[.,;!]|$))",
     cues.FLAGS,
@@ -106,7 +124,8 @@ COMPLAINT = re.compile(
     r"|handlers?|methods?|loops?|patterns?|functions?)\b"
     r"|\b(?:code|logic) (?:is )?duplicat\w+|\bnearly identical|\b(?:almost|exactly) the same code"
     r"|\bscattered\b|\bgod (?:class|object)|\bspaghetti\b|\b(?:a|one big|such a) mess\b|\bmessy\b"
-    r"|\bcopy[- ]pasted?\b|\bboilerplate\b|\bdead code\b|\btoo (?:many|much|big|large|long|complex)\b"
+    r"|\bcopy[- ]pasted?\b|\bboilerplate\b|\bdead code\b|\btoo (?:many|much|big|large|long"
+    r"|complex)\b"
     r"|\b(?:inconsistent|convoluted|redundant|over-?complicated|hard to (?:test|read|follow)"
     r"|tightly coupled|misnomer)\b|\brepetitive\b|\bcode smells?\b",
     cues.FLAGS,
@@ -114,26 +133,31 @@ COMPLAINT = re.compile(
 #: Headings and lead-ins under which code is described that is about to change.
 ILLS = re.compile(
     r"\b(?:issues?|problems?|duplication|smells?|complaints?|gaps?|weaknesses|pain points"
-    r"|current (?:state|design|structure|code)|what'?s wrong|cons|drawbacks)\b",
+    r"|current (?:state|design|structure|code)|what'?s wrong|cons|drawbacks"
+    r"|findings|i (?:found|see|noticed))\b",
     cues.FLAGS,
 )
 #: Headings, lead-ins and openings of what is still to be done, or only offered.
 INTENT = re.compile(
-    r"\b(?:plan|approach|strategy|steps?|next|to-?do|remaining|propos\w+|recommend\w*|option [a-d1-9]"
+    r"\b(?:plan|approach|strategy|steps?|next|to-?do|remaining|propos\w+|recommend\w*"
+    r"|option [a-d1-9]"
     r"|alternatives?|ideas?|opportunit\w+|suggest\w*|pros|changes? (?:needed|required|would|are"
     r"|is)|needs? to|need to|have to|would be|could|going to|i'?ll|want to|should i|let me"
     r"|improvements?|refactor\w*|migration steps|work ?packages?|better (?:ux|way))\b",
     cues.FLAGS,
 )
 PLANS = re.compile(
-    r"^(?:the|my|our|a|one)? ?(?:[\w-]+ )?(?:strategy|plan|approach|idea|goal|next steps?|key changes?"
-    r"|changes?|proposal|recommendation|key insight|trick)\b.{0,30}?(?::|\b(?:is|are|would|will|now)\b)"
+    r"^(?:the|my|our|a|one)? ?(?:[\w-]+ ){0,2}(?:tasks?|strategy|plan|approach|idea|goal|next steps?"
+    r"|key changes?"
+    r"|changes?|proposal|recommendation|key insight|trick)\b.{0,30}?(?::|\b(?:is|are|would|will"
+    r"|now)\b)"
     r"|^next,? (?:is|are|we|i|up)\b|^(?:this|that) will (?:let|allow|need|require)\b",
     cues.FLAGS,
 )
 #: A proposal in the voice of an agent.
 OFFERS = re.compile(
-    r"^(?:so )?(?:we|you|i|one)(?:'d)? (?:can|could|would|should|might|just|may|need|want|have to)\b"
+    r"^(?:so )?(?:we|you|i|one)(?:'d)? (?:can|could|would|should|might|just|may|need|want"
+    r"|have to)\b"
     r"|^(?:the|a|my|one) (?:[\w-]+ )?(?:fix|solution|workaround|remedy|answer|way)(?: here)? "
     r"(?:is|would|could|will)\b|\b(?:would|could|might) (?:be|also|just|work|help|make)\b"
     r"|^there (?:are|is) (?:\w+ )?(?:ways|options|possibilities|places|things|cases|steps)\b"
@@ -143,7 +167,8 @@ OFFERS = re.compile(
 #: A fault that has no name but "the problem".
 DIAGNOSIS = re.compile(
     r"^(?:i see\W+)?(?:so )?(?:the|this|that|my|here|key|main|real|only|first|second)(?: \w+)? "
-    r"?(?:issues?|problems?|bugs?|errors?|failures?|cause|culprit)(?: here)? (?:is|are|seems?|comes?)\b",
+    r"?(?:issues?|problems?|bugs?|errors?|failures?|cause|culprit)(?: here)? (?:is|are|seems?"
+    r"|comes?)\b",
     cues.FLAGS,
 )
 #: A fault seen on the way, in a turn that ends with what is done about it.
@@ -166,7 +191,13 @@ TALK = Cue(
     r"\bbecause (?:i|we)(?:'ve| have)? (?:just )?\w+ed\b|^(?:next|first|finally|after that)\b[,: ]",
     r"\bno more (?!than)\w+|\b(?:may|might) (?:need|want|have)\b|^(?:the|this) pattern is\b"
     r"|\b(?:all|both|one|none|each|neither) of (?:them|these|those)\b",
-    r"\bhow (?:it|this|that|each) works\b|\bthis is the \w+\b|^(?:let's|let me)\b|\bhello,? world\b",
+    r"\bhow (?:it|this|that|each) works\b|\bthis is the \w+\b|^(?:let's|let me)\b"
+    r"|\bhello,? world\b",
+)
+#: What an agent notices while it looks around.
+SEEN = re.compile(
+    r"^(?:i see|interesting|hm+|ah|okay|good)\b[\s,:–—-]+(?:.{0,4})?|^only \S+ (?:is|has|uses|calls)\b",
+    cues.FLAGS,
 )
 #: A call by its bare name at the start of a list item, without the thing that has it.
 BARE_CALL = re.compile(r"^(?:new )?_?[a-z]\w*\([^)]*\)")
@@ -174,7 +205,11 @@ BARE_CALL = re.compile(r"^(?:new )?_?[a-z]\w*\([^)]*\)")
 OWNER = re.compile(
     r"\b[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]*)+\b|\b[\w-]+\.[a-z]{2,4}\b|\w/\w|\b\w+\.\w+\("
 )
-STEP_WORDS = re.compile(r"\b(?:flow|steps?|sequence|order|order of events|works|process)\b", cues.FLAGS)
+STEP_WORDS = re.compile(
+    r"\b(?:flow|steps?|sequence|order|order of events|works"
+    r"|process)\b",
+    cues.FLAGS,
+)
 
 
 def lasts(text: str, piece: Piece, moment: Moment) -> bool:
@@ -200,9 +235,18 @@ def lasts(text: str, piece: Piece, moment: Moment) -> bool:
         return False
     if moment.working and DEFECT.search(text) and not bound:
         return False
+    if moment.musing and not bound and not _explains(text):
+        return False
+    if moment.working and SEEN.match(text):
+        return False
     if moment.changing and not bound and not cues.REASON.search(text):
         return False
     return _in_its_list(start, piece, bound, caused, moment)
+
+
+def _explains(text: str) -> bool:
+    """Return whether a sentence says why, what a thing does for others, or what is so from now."""
+    return bool(cues.REASON.search(text) or CONTRACT.search(text) or REMAINS.search(text))
 
 
 def binds(text: str) -> bool:
@@ -215,7 +259,7 @@ def _lasts_of_person(start: str, piece: Piece, norm: bool) -> bool:
     refused = REFUSING.sub("", start)
     if UNNAMED_OBJECT.match(refused) or ALLOWS.match(refused) or cues.TAG_QUESTION.search(start):
         return False
-    if ORDER.search(refused) and not norm:
+    if (ORDER.search(refused) or SYMPTOM.match(refused)) and not norm:
         return False
     if MOMENTARY.search(refused) and not RULE.search(MOMENTARY_START.sub("", refused)):
         return False

@@ -25,7 +25,7 @@ STEM_CHARS = 5
 #: An exact name. Every part is bounded, so that no body is slow to read.
 NAME = (
     r"(?:`[^`\n]{2,60}`|\b\w{0,60}?(?:[a-z][A-Z]|\w_[a-z]|\b_[a-z])\w{0,60}(?:\(\))?"
-    r"|\b[\w-]{1,60}\.[a-z]{2,4}\b|(?<![\w./@-])[\w.@-]{0,60}/[\w./@-]{1,200})"
+    r"|\b[A-Z][A-Z0-9_]{2,40}\b|\b[\w-]{1,60}\.[a-z]{2,4}\b|(?<![\w./@-])[\w.@-]{0,60}/[\w./@-]{1,200})"
 )
 NAMES = re.compile(NAME)
 #: Something goes away; the name of it stands next.
@@ -35,7 +35,8 @@ REMOVAL = re.compile(
     r"|instead of|rather than|in place of|replac(?:e|es|ed|ing)|renam(?:e|es|ed|ing)(?: from)?"
     r"|(?:don't|do not|won't|not) (?:need|use|call)|that (?:still )?use|mv|nicht mehr|entfern\w*)"
     r"|删除|移除|不再使用)\s{0,3}(?i:(?:the|all|both|old|any|our|that|this|its|method|function|from"
-    rf"|class|file|using|calling)\s{{1,3}})*(?P<names>{NAME}(?:\s?(?:,|\band\b|\bor\b|&|\+)\s?{NAME})*)"
+    rf"|class|file|using|calling)\s{{1,3}})*(?P<names>{NAME}(?:\s?(?:,|\band\b|\bor\b|&"
+    rf"|\+)\s?{NAME})*)"
 )
 #: "the places that use A to use B": only then does using A mean that A goes away.
 USED_INSTEAD = re.compile(rf"(?i:that (?:still )?use)\s+{NAME} to (?:use|call)\b")
@@ -44,10 +45,23 @@ NOT_THE_THING = re.compile(
     r"\b(?:unused|imports?|duplicate[sd]?|cop(?:y|ies)|casts?|comments?|local|line|field)\b",
     re.IGNORECASE,
 )
+#: A thing is about to be another: what an agent said before of how it works is out of date.
+ALTERED = re.compile(
+    r"(?i:\b(?:chang|switch|rewrit|refactor|rework|updat|fix|convert|simplif|adapt|patch|redesign)"
+    r"\w{0,4}\s(?:the |our |its |how )?)"
+    rf"(?P<names>{NAME})"
+)
+#: A person has what an agent found put right.
+FIX_IT = re.compile(
+    r"^(?:(?:ok(?:ay)?|yes|yep|sure|good|great|nice|then|please|alright|cool|ja|bitte)[,.! ]+)*"
+    r"(?:(?:can|could) you )?(?:fix|address|tackle|repair|clean up|correct|solve)\b",
+    re.IGNORECASE,
+)
 PUSHBACK = re.compile(
     r"^(?:\w+[,!.]? )?(?:wait|no|nope|nah|hm+|wtf|actually|so+,? why|but why|why|nein|warum|moment)"
     r"(?![\w'])|doesn't look right|\bi thought (?:you|we)\b|\bnot what (?:we|i)\b|\bmakes no sense"
-    r"|\bwhy (?:would|are|is|do|does|did) (?:we|you|it|they|the)\b|\bi would (?:think|expect|assume)"
+    r"|\bwhy (?:would|are|is|do|does|did) (?:we|you|it|they|the)\b|\bi would (?:think|expect"
+    r"|assume)"
     r"|^不|为什么",
     re.IGNORECASE,
 )
@@ -64,7 +78,7 @@ PARTS = re.compile(r"[A-Z]?[a-z]{3,}|[A-Z]{3,}")
 
 @dataclass(frozen=True)
 class Refused:
-    """A person refused something before `turn`, and was given right; `stems` is what it was about."""
+    """A person refused something before `turn` and was given right; `stems` says about what."""
 
     turn: int
     stems: frozenset[str]
@@ -75,8 +89,10 @@ class Later:
     """What a unit says against its own earlier turns."""
 
     gone: dict[str, tuple[int, int]]
+    altered: dict[str, tuple[int, int]]
     refused: tuple[Refused, ...] = ()
     reverted: tuple[tuple[int, int], ...] = ()
+    mended: tuple[tuple[int, int], ...] = ()
 
     def overturns(self, turn: int, piece: Piece, *, human: bool) -> bool:
         """Return whether a piece of a turn no longer holds at the end of the unit."""
@@ -84,7 +100,16 @@ class Later:
             return True
         if any(self.gone.get(name, (-1, 0)) >= (turn, piece.end) for name in names(piece.text)):
             return True
-        if human or not _plans(piece):
+        if human or CONSTRAINT.search(piece.text):
+            return False
+        if any(first < turn < last for first, last in self.mended) and not cues.REASON.search(
+            piece.text
+        ):
+            return True
+        subject = NAMES.search(piece.text)
+        if subject and self.altered.get(_bare(subject.group()), (-1, 0)) >= (turn, piece.end):
+            return True
+        if not _plans(piece):
             return False
         known = stems(piece.text)
         return any(turn < one.turn and not known.isdisjoint(one.stems) for one in self.refused)
@@ -93,19 +118,25 @@ class Later:
 def later(passages: Sequence[Passage], pieces: Sequence[Sequence[Piece]]) -> Later:
     """Read a unit for what it takes back."""
     gone: dict[str, tuple[int, int]] = {}
-    refused, reverted = [], []
+    altered: dict[str, tuple[int, int]] = {}
+    refused, reverted, mended = [], [], []
     for turn, passage in enumerate(passages):
         for piece in pieces[turn]:
             if piece.kind != "block":
-                gone.update((name, (turn, piece.start)) for name in _removed(piece.text))
+                at = (turn, piece.start)
+                gone.update((name, at) for name in _removed(piece.text))
+                found = ALTERED.finditer(piece.text)
+                altered.update((_bare(change["names"]), at) for change in found)
         if passage.role == "assistant":
             continue
         head = passage.body.lstrip()[:HEAD_CHARS_MAX]
         if REVERT.search(head):
             reverted.append((_request_before(passages, turn), turn))
+        if FIX_IT.match(head):
+            mended.append((_request_before(passages, turn), turn))
         if PUSHBACK.search(head) and _conceded(passages, turn):
             refused.append(Refused(turn, stems(head)))
-    return Later(gone, tuple(refused), tuple(reverted))
+    return Later(gone, altered, tuple(refused), tuple(reverted), tuple(mended))
 
 
 def says_otherwise(earlier: Piece, latter: Piece) -> bool:
@@ -153,8 +184,6 @@ def _plans(piece: Piece) -> bool:
     if piece.kind == "block":
         return True
     text = plain(piece.text)
-    if CONSTRAINT.search(text):
-        return False
     return piece.numbered or bool(
         OFFERS.search(cues.OPENER.sub("", text))
         or cues.TO_DO.match(text)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 from memory.llm.extractive import cues
@@ -31,6 +32,8 @@ FENCE = re.compile(r"^\s*(```|~~~)")
 HEADING = re.compile(r"^\s{0,3}#{1,6}\s+(\S.*)$|^\s*\*\*([^*]{2,80})\*\*:?\s*$")
 ITEM = re.compile(r"^(\s*)(?:[-*+•‣]|\d{1,3}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?(?=\S)")
 SKIPPED = re.compile(r"^\s*(?:\||>|[│├└┌]|={3,}|-{3,}|\*{3,})")
+#: A sentence that ends with code or a bracket, before a next one that begins like one.
+CODE_END = re.compile(r"[`)*]\.\s+(?=[A-Z`\"'*])")
 MARKED = frozenset("*`#_")
 MARKS = re.compile(r"[*`#]+|(?<!\w)_+(?=[A-Za-z ][^_]*_+(?!\w))|(?<=[A-Za-z.!?])_+(?!\w)")
 
@@ -180,9 +183,11 @@ def _prose(body: str, run: list[Line], lead: str, group: int) -> Iterator[Piece]
 
 def _split(body: str, start: int, end: int, lead: str, group: int) -> Iterator[Piece]:
     for span in sentences(body[start:end]):
-        piece = _piece(body, start + span.start, start + span.end, group)
-        if piece is not None:
-            yield Piece(piece.start, piece.end, piece.text, "sentence", lead, group)
+        borders = [m.end() for m in CODE_END.finditer(span.text)]
+        for left, right in pairwise([0, *borders, len(span.text)]):
+            piece = _piece(body, start + span.start + left, start + span.start + right, group)
+            if piece is not None:
+                yield Piece(piece.start, piece.end, piece.text, "sentence", lead, group)
 
 
 def _piece(body: str, start: int, end: int, group: int) -> Piece | None:

@@ -31,7 +31,7 @@ SAYS_LITTLE = frozenset(
 )
 
 CLAUSE = re.compile(
-    r"[;:,，；：。]\s?|\s[–—-]\s|\s\("
+    r"[;:,，；：。]\s?|\s[–—-]\s|\s\(|[.!](?=\s[A-Z`])"
     r"|\s(?:because|since|so that|but|which|weil|damit|aber)\s|因为|所以|但"
 )
 #: A refusal before the sentence that says what is so; "no tabs, please" is none.

@@ -29,7 +29,8 @@ ASKED_PIECES_MAX = 12
 #: An agent gives a person right.
 CONCEDES = re.compile(
     r"^(?:(?:ah|oh|ok(?:ay)?|yes|hm+|sorry)[,.! ]+)*(?:you(?:'re| are) (?:\w+ )?right"
-    r"|you(?:'re| are) (?:\w+ )?correct|fair (?:point|enough)|good (?:point|catch|idea|call|question"
+    r"|you(?:'re| are) (?:\w+ )?correct|fair (?:point|enough)|good (?:point|catch|idea|call"
+    r"|question"
     r"|thinking)|agreed|(?:that|this)(?: makes|'s| is) (?:a )?(?:\w+ )?(?:more sense|sense|better)"
     r"|my (?:mistake|bad|fault)|i (?:was wrong|overcomplicated|misread|misunderstood)"
     r"|(?:du hast|sie haben) recht|stimmt\b|你说得对|您说得对)",
@@ -37,8 +38,10 @@ CONCEDES = re.compile(
 )
 #: A person asks to judge or to change code, not how it is used.
 CHANGE_ASKED = re.compile(
-    r"\b(?:refactor\w*|untangl\w+|clean(?:ed|ing)? (?:\w+ )?up|restructur\w+|reorgani[sz]\w+|rewrit\w+"
-    r"|simplify|dedup\w*|de-dup\w*|duplication|(?:one|a) (?:big |huge )?mess|more concise|split (?:it"
+    r"\b(?:refactor\w*|untangl\w+|clean(?:ed|ing)? (?:\w+ )?up|restructur\w+|reorgani[sz]\w+"
+    r"|rewrit\w+"
+    r"|simplify|dedup\w*|de-dup\w*|duplication|(?:one|a) (?:big |huge )?mess|more concise"
+    r"|split (?:it"
     r"|this|up)|get rid of|tidy|aufräumen|umbauen)\b|重构|整理|简化",
     cues.FLAGS,
 )
@@ -76,6 +79,7 @@ class Moment:
     welcomed: bool = False  # the turn after reacts
     corrected: bool = False  # the next words of a person take it back
     working: bool = False  # it ends with what the agent does next
+    musing: bool = False  # and the turn before is the agent's, too: it looks around between tools
     conceding: bool = False  # it begins by giving the person right
     changing: bool = False  # a person has just asked to judge or change code
     offering: bool = False  # it asks for leave, or lists what is still to be done
@@ -104,6 +108,7 @@ def with_agent(passages: Sequence[Passage], pieces: Sequence[Sequence[Piece]]) -
         before = passages[turn - 1] if turn else None
         last = plain(pieces[turn][-1].text) if pieces[turn] else ""
         asks = last.endswith(("?", "？"))
+        working = last.endswith((":", "：")) or cues.is_narration(last)
         leads = {piece.lead for piece in pieces[turn]} - {""}
         moment = Moment(
             turn,
@@ -112,7 +117,8 @@ def with_agent(passages: Sequence[Passage], pieces: Sequence[Sequence[Piece]]) -
             and before.role != "assistant"
             and before.body.rstrip().endswith(("?", "？")),
             corrected=corrected,
-            working=last.endswith((":", "：")) or cues.is_narration(last),
+            working=working,
+            musing=working and (before is None or before.role == "assistant"),
             conceding=bool(CONCEDES.match(passage.body.lstrip())),
             changing=changing,
             offering=(asks and bool(OFFERING.search(last))) or any(map(TO_COME.search, leads)),
@@ -129,7 +135,7 @@ def _mends(passage: Passage) -> bool:
 def among_people(
     passages: Sequence[Passage], pieces: Sequence[Sequence[Piece]], turn: int, new: int
 ) -> Moment:
-    """Return what a talk among people says about one of its turns; `new` is how much is new in it."""
+    """Return what a talk among people says about a turn; `new` counts its new terms."""
     asked = turn > 0 and passages[turn - 1].body.rstrip().endswith(("?", "？"))
     told = [plain(piece.text) for piece in pieces[turn] if piece.kind != "block"]
     told = [text for text in told if not cues.is_question(text)]
@@ -167,7 +173,9 @@ def asked_before(passages: Sequence[Passage], pieces: Sequence[Sequence[Piece]],
     for at in range(turn - 1, -1, -1):
         if passages[at].role != "assistant":
             told = [
-                plain(piece.text) for piece in pieces[at][:ASKED_PIECES_MAX] if piece.kind != "block"
+                plain(piece.text)
+                for piece in pieces[at][:ASKED_PIECES_MAX]
+                if piece.kind != "block"
             ]
             told = [text for text in told if len(text) <= CONTEXT_CHARS_MAX and _is_prose(text)]
             for text in sorted(told, key=len, reverse=True):

@@ -129,9 +129,8 @@ def weigh(text: str, piece: Piece, words: frozenset[str], moment: Moment, unit: 
         return NOTHING
     if unit.chat:
         return _among_people(text, words, moment, unit)
-    if not _says_something(text, piece):
-        return NOTHING
-    return _with_agent(text, piece, words, moment, unit)
+    worth = _with_agent(text, piece, words, moment, unit)
+    return worth if worth is NOTHING or _says_something(text, piece) else NOTHING
 
 
 def _narrates(text: str, piece: Piece, moment: Moment) -> bool:
@@ -142,8 +141,9 @@ def _with_agent(
     text: str, piece: Piece, words: frozenset[str], moment: Moment, unit: Unit
 ) -> Worth:
     shown = cues.classes(BRACKETS.sub("", text))
-    exact = len(set(cues.EXACT.findall(piece.text)))
-    fact = bool(cues.FACT.search(text)) and (exact > 0 or not unit.turns)
+    stated = cues.FACT.search(text)
+    exact = len(set(cues.EXACT.findall(piece.text))) if shown or stated else 0
+    fact = stated and (exact > 0 or not unit.turns)
     own = moment.human and cues.OWN.search(text) and not cues.ERRAND.search(text)
     if not shown and not fact and not own:
         return NOTHING
@@ -157,7 +157,7 @@ def _with_agent(
     points += CONTRACT_POINTS if unit.turns and fact and CONTRACT.search(text) else 0.0
     points += TOLD_POINTS if unit.turns and moment.human and fact and told else 0.0
     points += 0.5 if own and cues.TIME.search(text) else 0.0
-    points += 0.8 if moment.answers else 0.0
+    points += 0.8 if moment.answers or moment.conceding else 0.0
     points += 1.0 if not unit.turns else 0.0
     points += 0.5 * min(3, exact)
     points += 1.0 if cues.REASON.search(text) else 0.0

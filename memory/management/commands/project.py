@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import re
 from typing import Any
 
-from django.core.management.base import CommandParser
+from django.core.management.base import CommandError, CommandParser
 
 from memory.attribution import slashed
-from memory.management.base import ArgusCommand
+from memory.management.base import EXIT_USAGE, ArgusCommand
 from memory.models import PathRule, Project, ProjectAlias
 
 
@@ -26,6 +28,7 @@ class Command(ArgusCommand):
         folder.add_argument("folder")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        prefix = whole(options["folder"]) if options["action"] == "path" else ""
         if options["action"] != "list":
             project, _ = Project.objects.get_or_create(name=options["project"])
             if options["action"] == "alias":
@@ -33,9 +36,7 @@ class Command(ArgusCommand):
                     name=options["name"], defaults={"project": project}
                 )
             else:
-                PathRule.objects.update_or_create(
-                    prefix=slashed(options["folder"]), defaults={"project": project}
-                )
+                PathRule.objects.update_or_create(prefix=prefix, defaults={"project": project})
         rows = [
             {
                 "project": project.name,
@@ -50,3 +51,13 @@ class Command(ArgusCommand):
             for row in rows
         ]
         self.say({"projects": rows}, as_json=options["json"], line="\n".join(lines) or "none yet")
+
+
+def whole(folder: str) -> str:
+    """The folder as cwds are compared with it. A relative one is meant from here."""
+    place = slashed(folder)
+    if place and not re.match(r"^(?:/|[A-Za-z]:)", place):
+        place = slashed(os.path.abspath(place))
+    if place in ("", "/"):
+        raise CommandError("name a folder: not all work is of one project", returncode=EXIT_USAGE)
+    return place

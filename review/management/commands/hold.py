@@ -43,6 +43,7 @@ class Command(ArgusCommand):
 
 
 def as_json(row: DedupVerdict) -> dict[str, Any]:
+    """A verdict with both statements, as `--json` prints it."""
     return {
         "verdict": row.pk,
         "kind": row.verdict,

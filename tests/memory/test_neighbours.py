@@ -1,0 +1,116 @@
+"""How: some thousand notes with vectors of the test's own, and Postgres's plans for them."""
+
+from __future__ import annotations
+
+import random
+import re
+import uuid
+from datetime import timedelta
+
+import psycopg
+import pytest
+from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
+
+from memory import lexical
+from memory.llm.vectors import Vector, cosine, unit
+from memory.models import Note, Principal
+from memory.neighbours import NEIGHBOURS_A_TRACK, older_neighbours
+from tests.cluster import owner_address
+from tests.factories import EMBED_MODEL, T0, at, note, three
+
+#: Notes in the table: enough that the planner must choose, few enough to be made in seconds.
+NOTES = 1_500
+
+
+def vectors(count: int, seed: int) -> list[Vector]:
+    chance = random.Random(seed)
+    return [unit([chance.gauss(0, 1) for _ in range(768)]) for _ in range(count)]
+
+
+def fill(owner: Principal, made: list[Vector], **fields: object) -> list[Note]:
+    return Note.objects.bulk_create(
+        [
+            Note(
+                id=uuid.uuid4(),
+                owner=owner,
+                title=f"Note {number}",
+                content=f"Note {number}",
+                unit_key=f"made:{number}",
+                content_key=f"{number}",
+                search=lexical.document((f"zebra{number}",)),
+                embedding=vector,
+                embedding_model=EMBED_MODEL,
+                valid_from=T0,
+                created_at=T0 + timedelta(seconds=number),
+                **fields,
+            )
+            for number, vector in enumerate(made)
+        ]
+    )
+
+
+@pytest.mark.slow
+def test_it_finds_the_nearest_by_the_index_and_an_owner_of_few_exactly(clone_db: str) -> None:
+    alice, bob, _ = three()
+    made = vectors(NOTES, seed=1)
+    rows = fill(alice, made)
+    few = fill(bob, vectors(20, seed=2))
+    # As autovacuum would; the application's role may not.
+    with psycopg.connect(owner_address(clone_db), autocommit=True) as owner:
+        owner.execute("ANALYZE memory_note")
+    asked = vectors(1, seed=3)[0]
+    exact = sorted(zip(rows, made, strict=True), key=lambda pair: -cosine(pair[1], asked))
+    for person, wanted, indexed in (
+        (alice, [row for row, _ in exact[:NEIGHBOURS_A_TRACK]], True),
+        (bob, few, False),
+    ):
+        new = note(person, "Something else entirely.", when=at(days=1), embedding=asked)
+        with CaptureQueriesContext(connection) as seen:
+            found = older_neighbours(new, now=at(days=2), floor=-1.0, limit=NEIGHBOURS_A_TRACK)
+        sql = next(query["sql"] for query in seen if "<=>" in query["sql"])
+        assert ("note_nearest" in plan(sql)) is indexed, plan(sql)
+        ids = {one.note.pk for one in found}
+        assert len(ids) == NEIGHBOURS_A_TRACK
+        assert len(ids & {row.pk for row in wanted}) >= NEIGHBOURS_A_TRACK - 1
+
+
+def plan(sql: str) -> str:
+    """How Postgres would run it, without the numbers of the vector."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET LOCAL hnsw.iterative_scan = strict_order")
+        cursor.execute(f"EXPLAIN {sql}")
+        return "\n".join(re.sub(r"'\[[^']*'", "VECTOR", line) for (line,) in cursor.fetchall())
+
+
+@pytest.mark.django_db
+def test_it_drops_what_is_below_the_floor_after_the_search() -> None:
+    alice, _, _ = three()
+    note(alice, "onions garlic thyme")
+    near = note(alice, "ports servers staging")
+    new = note(alice, "ports servers production", when=at(days=1))
+    found = older_neighbours(new, now=at(days=2), floor=0.5, limit=9)
+    assert [one.note for one in found] == [near]
+    assert found[0].similarity == pytest.approx(2 / 3, abs=1e-3)
+
+
+@pytest.mark.django_db
+def test_it_shows_no_younger_retired_or_future_note() -> None:
+    alice, _, _ = three()
+    text = "ports servers staging"
+    new = note(alice, text, when=at(days=1))
+    note(alice, text, when=at(days=1), created_at=at(days=2))
+    note(alice, text, deleted_at=at(60))
+    note(alice, text, valid_to=at(60))
+    note(alice, text, when=at(days=9), created_at=at(1))
+    assert older_neighbours(new, now=at(days=3), floor=0.1, limit=9) == []
+
+
+@pytest.mark.django_db
+def test_it_is_the_same_every_time() -> None:
+    alice, _, _ = three()
+    for number in range(6):
+        note(alice, "ports servers staging", when=at(number))
+    new = note(alice, "ports servers staging", when=at(days=1))
+    first, second = (older_neighbours(new, now=at(days=3), floor=0, limit=4) for _ in range(2))
+    assert [one.note.pk for one in first] == [one.note.pk for one in second]
