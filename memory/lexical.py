@@ -1,13 +1,14 @@
 """The lexical half of finding notes: what is indexed of a text, and what a query asks for.
 
 Shared by recall and dedup. Terms come from `memory.text`, because Postgres cannot segment CJK and
-splits identifiers; Postgres only stores and ranks them. Reads: pg_stats (for common terms).
+splits identifiers; Postgres only stores and ranks them. Reads: pg_stats (how common a term is).
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from django.contrib.postgres.search import SearchQuery
@@ -19,28 +20,34 @@ from memory.text.words import terms, words
 #: Positions kept of one term in one text; Postgres's own limit.
 POSITIONS_MAX = 255
 
-#: Share of the notes that hold a term from which on it is dropped from queries.
+#: Share of the notes that hold a term from which on no note is looked up by it.
 # Why: measured on 10k texts, dropping terms in over 20 % costs no quality and saves five sixths
 # of the time of the lexical track.
 # Calibrate: recall@5 of the lexical track with and without, see tests/bench.
 COMMON_SHARE_MAX = 0.20
 
-#: Notes that one term of a query may bring to be ranked; a term of more is common, too.
-# Why: ranking costs some 2 ms for a thousand notes, whatever the share; so the lexical track costs
+#: Notes that the terms of a query together may bring to be ranked.
+# Why: ranking is what the lexical track costs, some 2 ms for a thousand notes; bounded, it costs
 # the same at 100,000 notes as at 10,000.
 # Calibrate: recall@5 and p50 of the lexical track at 100,000 notes, by halving and doubling.
-TERM_NOTES_MAX = 2_000
-
-#: Common terms asked for when a query has no other; the rarest of them.
-COMMON_TERMS_ASKED_MAX = 3
+NOTES_RANKED_MAX = 3_000
 
 #: Terms of one query; the rarest are kept when there are more.
 QUERY_TERMS_MAX = 24
 
-NOTHING: Mapping[str, float] = {}
+#: Seconds that statistics are believed.
+STATISTICS_SECONDS = 60.0
 
-#: Seconds that the list of common terms is believed.
-COMMON_TERMS_SECONDS = 60.0
+
+@dataclass(frozen=True)
+class Statistics:
+    """How many notes there are, and the share of them that holds a term, where it is known."""
+
+    notes: float = 0.0
+    shares: Mapping[str, float] = field(default_factory=dict)
+
+    def share(self, term: str) -> float:
+        return self.shares.get(term, 0.0)
 
 
 def lexemes(text: str) -> list[str]:
@@ -60,16 +67,29 @@ def document(parts: Sequence[str]) -> str:
     )
 
 
-def query_terms(text: str, common: Mapping[str, float] = NOTHING) -> list[str]:
-    """Distinct stemmed terms of a query, stop words and common terms dropped.
+UNKNOWN = Statistics()
 
-    When nothing but common terms is asked for, the rarest of them are. `common` has their shares.
-    """
+
+def query_terms(text: str, known: Statistics = UNKNOWN) -> list[str]:
+    """Distinct stemmed terms of a query without stop words, in order: what notes are ranked by."""
     asked = list(dict.fromkeys(stem(term) for term in terms(text)))
-    rare = [term for term in asked if term not in common]
-    if not rare:
-        return sorted(asked, key=lambda term: common[term])[:COMMON_TERMS_ASKED_MAX]
-    return rare[:QUERY_TERMS_MAX]
+    rarest = set(sorted(asked, key=known.share)[:QUERY_TERMS_MAX])
+    return [term for term in asked if term in rarest]
+
+
+def selective(asked: Sequence[str], known: Statistics = UNKNOWN) -> list[str]:
+    """The terms by which notes are looked up: common ones only rank what the others brought.
+
+    The most common are dropped first; the rarest is looked up in any case.
+    """
+    chosen: set[str] = set()
+    brought = 0.0
+    for term in sorted(asked, key=known.share):
+        brought += known.share(term) * known.notes
+        if chosen and (known.share(term) > COMMON_SHARE_MAX or brought > NOTES_RANKED_MAX):
+            break
+        chosen.add(term)
+    return [term for term in asked if term in chosen]
 
 
 class AnyOf(SearchQuery):
@@ -92,29 +112,27 @@ def quoted(lexeme: str) -> str:
     return f"'{escaped}'"
 
 
-_common: tuple[float, Mapping[str, float]] = (0.0, NOTHING)
+_statistics: tuple[float, Statistics] = (0.0, UNKNOWN)
 
 
-def common_terms() -> Mapping[str, float]:
-    """Terms that too many notes hold, with their shares, as Postgres's own statistics know them.
+def statistics() -> Statistics:
+    """What Postgres's own statistics know of the terms of all notes.
 
     Empty until the table was analysed, which is when it is too small to matter.
     """
-    global _common
-    read_at, known = _common
-    if time.monotonic() - read_at < COMMON_TERMS_SECONDS and read_at:
+    global _statistics
+    read_at, known = _statistics
+    if time.monotonic() - read_at < STATISTICS_SECONDS and read_at:
         return known
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT most_common_elems::text::text[], most_common_elem_freqs,"
-            " (SELECT reltuples FROM pg_class WHERE oid = 'memory_note'::regclass) FROM pg_stats"
-            " WHERE schemaname = current_schema AND tablename = 'memory_note'"
-            " AND attname = 'search'"
+            "SELECT c.reltuples, s.most_common_elems::text::text[], s.most_common_elem_freqs"
+            " FROM pg_stats s JOIN pg_class c ON c.oid = 'memory_note'::regclass"
+            " WHERE s.schemaname = current_schema AND s.tablename = 'memory_note'"
+            " AND s.attname = 'search' AND s.most_common_elems IS NOT NULL"
         )
         row = cursor.fetchone()
-    elements, shares, notes = row if row and row[0] else ([], [], 0)
-    most = min(COMMON_SHARE_MAX, TERM_NOTES_MAX / max(notes, 1))
-    # The array ends with two numbers that belong to no term.
-    known = {term: share for term, share in zip(elements, shares, strict=False) if share > most}
-    _common = (time.monotonic(), known)
+    # Not strict: the frequencies end with two numbers that belong to no term.
+    known = Statistics(row[0], dict(zip(row[1], row[2], strict=False))) if row else UNKNOWN
+    _statistics = (time.monotonic(), known)
     return known

@@ -14,7 +14,7 @@ from django.db import connection, transaction
 from django.db.models import F
 from pgvector.django import CosineDistance
 
-from memory.lexical import AnyOf, common_terms, query_terms
+from memory.lexical import AnyOf, query_terms, selective, statistics
 from memory.models import Note
 from memory.querysets import NoteQuerySet
 
@@ -55,7 +55,7 @@ def older_neighbours(note: Note, *, now: datetime, floor: float, limit: int) -> 
         Note.objects.visible_to(note.owner)
         .live(now)
         .filter(owner=note.owner, project=note.project, level=note.level)
-        .older_than(note)
+        .met_by(note)
     )
     by_words = _lexical(pool, note)
     by_vector = _dense(pool, note) if note.embedding is not None else {}
@@ -85,13 +85,13 @@ def _dense(pool: NoteQuerySet, note: Note) -> dict[object, tuple[Note, float]]:
 
 
 def _lexical(pool: NoteQuerySet, note: Note) -> dict[object, tuple[Note, float]]:
-    asked = query_terms(note.content, common_terms())
+    known = statistics()
+    asked = query_terms(note.content, known)
     if not asked:
         return {}
-    query = AnyOf(asked)
     rows = (
-        pool.filter(search=query)
-        .annotate(rank=SearchRank(F("search"), query))
+        pool.filter(search=AnyOf(selective(asked, known)))
+        .annotate(rank=SearchRank(F("search"), AnyOf(asked)))
         .order_by("-rank", "pk")[:NEIGHBOURS_A_TRACK]
     )
     return {row.pk: (row, float(row.rank)) for row in rows}

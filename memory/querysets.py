@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any, Self
 
 from django.db import models
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 
 
 class Unscoped(RuntimeError):
@@ -108,7 +108,7 @@ class NoteQuerySet(OwnedQuerySet):
 
     def undecided(self) -> Self:
         """Embedded notes that dedup has not judged yet."""
-        return self.filter(embedding__isnull=False, verdicts__isnull=True)
+        return self.unjudged().filter(embedding__isnull=False)
 
     def older_than(self, note: Any) -> Self:
         """Notes made before this one; of those made at once the one said earlier is older, of twins
@@ -117,6 +117,16 @@ class NoteQuerySet(OwnedQuerySet):
         said = Q(created_at=note.created_at, valid_from__lt=note.valid_from)
         twin = Q(created_at=note.created_at, valid_from=note.valid_from, pk__lt=note.pk)
         return self.filter(earlier | said | twin)
+
+    def met_by(self, note: Any) -> Self:
+        """Whom dedup holds this note against: all older ones, and those judged before it, which
+        did not meet it when they were. So every two notes meet once."""
+        verdicts = self.model._meta.get_field("verdicts").related_model._base_manager
+        judged = self.filter(Exists(verdicts.filter(note=OuterRef("pk"))))
+        return (self.older_than(note) | judged).exclude(pk=note.pk)
+
+    def unjudged(self) -> Self:
+        return self.filter(verdicts__isnull=True)
 
     def by_age(self) -> Self:
         """Oldest first, as `older_than` has it."""

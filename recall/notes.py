@@ -24,7 +24,7 @@ from recall.block import Block, render
 from recall.fusion import fuse
 from recall.gates import Asked, ask
 from recall.scoring import KEYWORD_FLOOR, Floors, Hit, weigh
-from recall.search import Tracks, fetch, search
+from recall.search import Tracks, search
 from recall.where import Where, where
 
 #: Notes put before an agent for one prompt.
@@ -103,19 +103,17 @@ def _search(
     """Search, weigh, and keep what clears the floors, each statement once."""
     tracks = search(asked.text, principal=principal, now=now)
     fused = fuse(tracks.ranked)[:HITS_WEIGHED_MAX]
-    rows = fetch([one.key for one in fused], principal=principal, now=now)
     half_life = settings.ARGUS.recency_half_life_days
     weighed = [
         weigh(
             one,
-            rows[one.key],
+            tracks.notes[one.key],
             project=here.project,
             floors=floors,
             half_life_days=half_life,
             now=now,
         )
         for one in fused
-        if one.key in rows
     ]
     weighed.sort(key=lambda hit: (-hit.score, str(hit.note["id"])))
     chosen: dict[str, Hit] = {}

@@ -7,7 +7,7 @@ floors, gates or what is done with a hit.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -19,7 +19,7 @@ from django.db.models import F
 from pgvector.django import CosineDistance
 
 from memory.errors import Confidential, ContentError, InfraError
-from memory.lexical import AnyOf, common_terms, query_terms
+from memory.lexical import AnyOf, query_terms, selective, statistics
 from memory.llm.choice import embedder
 from memory.llm.ports import Origin
 from memory.models import Note, Principal
@@ -37,16 +37,24 @@ COLUMNS = (
 )  # fmt: skip
 
 
+#: What each track scores a row by.
+SCORES: Mapping[str, Callable[[Mapping[str, Any]], float]] = {
+    "semantic": lambda row: 1.0 - float(row["distance"]),
+    "keyword": lambda row: float(row["rank"]),
+}
+
+
 @dataclass(frozen=True)
 class Tracks:
     """Ranked (note id, score) lists by track name, with what it took to make them.
 
-    `degraded` says why a track is missing, by its name.
+    `notes` has the columns of every note in a track. `degraded` says why a track is missing, by its name.
     """
 
     ranked: Mapping[str, Sequence[tuple[UUID, float]]]
     model: str
     terms: tuple[str, ...]
+    notes: Mapping[UUID, dict[str, Any]]
     degraded: Mapping[str, str] = field(default_factory=dict)
     milliseconds: Mapping[str, float] = field(default_factory=dict)
 
@@ -55,7 +63,7 @@ def search(query: str, *, principal: Principal, now: datetime) -> Tracks:
     """Both tracks for a query. Without an embedder the words alone answer, and it is said."""
     timings: dict[str, float] = {}
     degraded: dict[str, str] = {}
-    ranked: dict[str, Sequence[tuple[UUID, float]]] = {}
+    found: dict[str, list[dict[str, Any]]] = {}
     model = embedder()
     started = time.perf_counter()
     try:
@@ -69,35 +77,31 @@ def search(query: str, *, principal: Principal, now: datetime) -> Tracks:
         started = time.perf_counter()
         with transaction.atomic():
             wide_scan()
-            rows = (
+            found["semantic"] = list(
                 pool.of_model(model.name)
                 .annotate(distance=CosineDistance("embedding", vector))
                 .order_by("distance", "pk")
-                .values_list("pk", "distance")[:TRACK_DEPTH]
+                .values(*COLUMNS, "distance")[:TRACK_DEPTH]
             )
-            ranked["semantic"] = [(pk, 1.0 - distance) for pk, distance in rows]
         timings["semantic"] = _since(started)
     started = time.perf_counter()
-    asked = query_terms(query, common_terms())
+    known = statistics()
+    asked = query_terms(query, known)
     if asked:
-        any_of = AnyOf(asked)
-        rows = (
-            pool.filter(search=any_of)
-            .annotate(rank=SearchRank(F("search"), any_of))
+        found["keyword"] = list(
+            pool.filter(search=AnyOf(selective(asked, known)))
+            .annotate(rank=SearchRank(F("search"), AnyOf(asked)))
             .order_by("-rank", "pk")
-            .values_list("pk", "rank")[:TRACK_DEPTH]
+            .values(*COLUMNS, "rank")[:TRACK_DEPTH]
         )
-        ranked["keyword"] = [(pk, float(rank)) for pk, rank in rows]
     timings["keyword"] = _since(started)
-    return Tracks(ranked, model.name, tuple(asked), degraded, timings)
-
-
-def fetch(
-    ids: Iterable[UUID], *, principal: Principal, now: datetime
-) -> dict[UUID, dict[str, Any]]:
-    """The columns of these notes, as far as they are live and visible, by id."""
-    pool = Note.objects.visible_to(principal).live(now).filter(pk__in=list(ids))
-    return {row["id"]: row for row in pool.values(*COLUMNS)}
+    ranked = {
+        name: [(row["id"], score_of(row)) for row in found[name]]
+        for name, score_of in SCORES.items()
+        if name in found
+    }
+    notes = {row["id"]: row for rows in found.values() for row in rows}
+    return Tracks(ranked, model.name, tuple(asked), notes, degraded, timings)
 
 
 def _since(started: float) -> float:

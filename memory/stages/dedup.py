@@ -131,7 +131,7 @@ def _exact(note: Note, *, now: datetime) -> Found | None:
         .live(now)
         .filter(owner=note.owner, project=note.project, level=note.level)
         .filter(content_key=note.content_key)
-        .older_than(note)
+        .met_by(note)
         .by_age()
         .first()
     )
@@ -170,11 +170,12 @@ def _ask(note: Note, run: StageRun, *, now: datetime) -> Found:
 
 
 def _after(older: Sequence[Note], *, now: datetime) -> None:
-    """Raises Conflict while another worker is still to judge one of these: a note that is retired
-    or passed over unjudged would leave alive what it replaces itself."""
+    """Raises Conflict while one of these is still to be judged: a note that is retired or passed
+    over unjudged would leave alive what it replaces itself."""
     names = [one.pk for one in older]
-    waiting = Note.objects.as_pipeline().live(now).undecided().filter(pk__in=names)
-    if {f"note:{pk}" for pk in waiting.values_list("pk", flat=True)} - claims.parked("dedup"):
+    waiting = Note.objects.as_pipeline().live(now).unjudged().filter(pk__in=names)
+    units = {f"note:{pk}" for pk in waiting.values_list("pk", flat=True)}
+    if units and units - claims.parked("dedup") - claims.parked("embed"):
         raise Conflict("an older note near this one is to be judged first")
 
 

@@ -157,9 +157,11 @@ def nearest(connection: psycopg.Connection, vector: str, owner: int, limit: int)
         return connection.execute(NEAREST.format(limit=limit), [vector, owner]).fetchall()
 
 
-def hybrid(connection: psycopg.Connection, vector: str, query: str, owner: int) -> list[Any]:
+def hybrid(
+    connection: psycopg.Connection, vector: str, rare: str, query: str, owner: int
+) -> list[Any]:
     scores: dict[Any, float] = {}
-    words = connection.execute(WORDS, [query, owner, query]).fetchall()
+    words = connection.execute(WORDS, [query, owner, rare]).fetchall()
     for rows in (nearest(connection, vector, owner, 30), words):
         for rank, (key, _) in enumerate(rows, start=1):
             scores[key] = scores.get(key, 0.0) + 1 / (60 + rank)
@@ -170,7 +172,7 @@ def main() -> None:
     count = int(sys.argv[1]) if len(sys.argv) > 1 else NOTES
     with database() as address:
         from memory.access import create_key, principal
-        from memory.lexical import common_terms, query_terms, quoted
+        from memory.lexical import query_terms, quoted, selective, statistics
         from memory.llm.minilm import shared
         from tests.cluster import owner_address
 
@@ -182,8 +184,10 @@ def main() -> None:
         load(owner_address(address), owner.pk, model.name, vectors, count)
         asked = [f"what do we know: {text}" for text in texts[:QUERIES]]
         known = [str(model.encode(text)) for text in asked]
-        common = common_terms()
-        any_of = [" | ".join(map(quoted, query_terms(text, common))) for text in asked]
+        common = statistics()
+        terms = [query_terms(text, common) for text in asked]
+        any_of = [" | ".join(map(quoted, one)) for one in terms]
+        rare = [" | ".join(map(quoted, selective(one, common))) for one in terms]
         headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
 
         with server(address) as url, psycopg.connect(address, autocommit=True) as bare:
@@ -205,17 +209,20 @@ def main() -> None:
                 post(text)
             told.clear()
             floor: list[float] = []
+            every: list[float] = []
             near: list[float] = []
             product: list[float] = []
             http_only: list[float] = []
             for _ in range(ROUNDS):
-                for text, vector, query in zip(asked, known, any_of, strict=True):
+                for text, vector, query, few in zip(asked, known, any_of, rare, strict=True):
                     near.append(milliseconds(nearest, bare, vector, owner.pk, 20))
-                    floor.append(milliseconds(hybrid, bare, vector, query, owner.pk))
+                    every.append(milliseconds(hybrid, bare, vector, query, query, owner.pk))
+                    floor.append(milliseconds(hybrid, bare, vector, few, query, owner.pk))
                     product.append(milliseconds(post, text))
                     http_only.append(milliseconds(healthz))
             rows = {
                 "bare hybrid SQL": floor,
+                "  looked up by every term": every,
                 "bare nearest 20": near,
                 "POST /recall/notes": product,
                 "  of it inside the verb": told["inside"],

@@ -12,16 +12,16 @@ from memory import lexical
 from memory.access import principal
 from memory.lexical import (
     COMMON_SHARE_MAX,
-    COMMON_TERMS_ASKED_MAX,
     POSITIONS_MAX,
     QUERY_TERMS_MAX,
-    common_terms,
+    Statistics,
     document,
     query_terms,
     quoted,
+    selective,
+    statistics,
 )
 from tests.recall.making import notes
-
 
 #: Any text as it is after cleaning.
 TEXTS = st.text(st.characters(exclude_characters="\x00", exclude_categories=["Cs"]), max_size=80)
@@ -63,25 +63,40 @@ def test_it_asks_for_distinct_stems_without_stop_words() -> None:
     assert len(query_terms(" ".join(f"w{n}x" for n in range(100)))) == QUERY_TERMS_MAX
 
 
-def test_it_drops_common_terms_unless_there_is_no_other() -> None:
-    common = {"port": 0.5, "use": 0.9, "stage": 0.3, "databas": 0.4}
-    assert query_terms("which port is berth", common) == ["berth"]
-    asked = query_terms("port use stage database", common)
-    assert asked == ["stage", "databas", "port"] and len(asked) == COMMON_TERMS_ASKED_MAX
+def test_it_looks_notes_up_by_the_rarer_terms_and_by_one_in_any_case() -> None:
+    shares = {"port": 0.5, "use": 0.9, "stage": 0.3, "databas": 0.4, "berth": 0.15, "quai": 0.1}
+    small, large = Statistics(1_000, shares), Statistics(20_000, shares)
+    assert selective(["port", "berth", "xyzzi"], small) == ["berth", "xyzzi"]
+    assert selective(["port", "use", "stage", "databas"], small) == ["stage"]
+    asked = ["berth", "quai", "xyzzi"]
+    assert selective(asked, small) == asked
+    assert selective(asked, large) == ["quai", "xyzzi"], "so that at most 3,000 are ranked"
+    assert selective([]) == []
+    assert selective(asked) == asked
+
+
+def test_it_keeps_the_rarest_of_too_many_terms() -> None:
+    shares = {f"w{n}x": n / 1_000 for n in range(100)}
+    asked = " ".join(sorted(shares, key=lambda term: -shares[term]))
+    kept = query_terms(asked, Statistics(10, shares))
+    assert set(kept) == {f"w{n}x" for n in range(QUERY_TERMS_MAX)}
 
 
 def test_it_learns_from_postgres_which_terms_are_common(clone_db: str) -> None:
     alice = principal("alice")
     texts = [f"harbor fact number{n} is {'even' if n % 2 else 'odd'}" for n in range(40)]
     notes(alice, [*texts, "one rare berth"], embedding=None)
-    lexical._common = (0.0, {})
-    assert common_terms() == {}
+    lexical._statistics = (0.0, lexical.UNKNOWN)
+    assert statistics() == lexical.UNKNOWN
     with as_owner(), connection.cursor() as cursor:
         cursor.execute("ANALYZE memory_note")
-    lexical._common = (0.0, {})
+    lexical._statistics = (0.0, lexical.UNKNOWN)
     try:
-        known = common_terms()
+        known = statistics()
     finally:
-        lexical._common = (0.0, {})
-    assert {"harbor", "fact"} <= set(known) and "berth" not in known
-    assert all(share > COMMON_SHARE_MAX for share in known.values())
+        lexical._statistics = (0.0, lexical.UNKNOWN)
+    assert known.notes == 41
+    assert known.share("harbor") == pytest.approx(40 / 41)
+    assert known.share("berth") < COMMON_SHARE_MAX
+    asked = query_terms("harbor fact about a berth", known)
+    assert asked == ["harbor", "fact", "berth"] and selective(asked, known) == ["berth"]

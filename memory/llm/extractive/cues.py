@@ -286,7 +286,8 @@ SECOND = re.compile(
 
 #: A person takes back, doubts or refuses what was said before.
 TAKEN_BACK = re.compile(
-    r"^(?:\w+[,!.]? )?(?:no|nope|nah|wrong|wait|stop|don't|actually|nein|falsch|stopp"
+    r"^(?!(?:good|great|ok|okay|yes|fine|nice|cool|thanks|perfect)\b)"
+    r"(?:\w+[,!.]? )?(?:no|nope|nah|wrong|wait|stop|don't|actually|nein|falsch|stopp"
     r"|wtf)\b[,.! ]|\b(?:that'?s|this is) (?:wrong|not right|horrible|terrible|bad|not what)"
     r"|doesn't look right|^不(?:对|是|行)|^错",
     FLAGS,
@@ -347,6 +348,8 @@ UNNAMED = re.compile(
     r"|rest|first|second|other|latter) one\b",
     FLAGS,
 )
+#: A verb whose object stands in the question before.
+UNNAMED_OBJECT = re.compile(r"\b\w+s (?:it|them)\b", FLAGS)
 #: A question that asks for a choice of substance, not for leave to go on.
 CHOICE = Cue(
     r"\b(?:should|shall|do|would|can|could) (?:we|i|it|they|the|you prefer|you want (?!me))\b"

@@ -258,7 +258,8 @@ def _grounded(
     text = cues.OPENER.sub("", plain(piece.text))
     under = _quoted("Under", piece.lead)
     if piece.kind != "sentence" or not cues.POINTING.match(text):
-        if index == 0 and around.question and meaningful(text) < STANDS_ALONE_MIN:
+        elliptic = meaningful(text) < STANDS_ALONE_MIN or cues.UNNAMED_OBJECT.search(text)
+        if index == 0 and around.question and elliptic:
             return piece, _quoted("Answers", around.question), False
         return (
             piece,

@@ -104,7 +104,8 @@ DONE = (
     r"(?:added|adjusted|changed|cleaned(?: up)?|consolidated|converted|copied|created|deleted"
     r"|dropped|extracted|fixed|implemented|inlined|merged|migrated|moved|patched|rebuilt|reduced"
     r"|refactored|removed|renamed|reorgani[sz]ed|replaced|restored|reverted|rewritten|rewrote|saved"
-    r"|simplified|split|switched|updated|wired|wrote)"
+    r"|simplified|set|pinned|bumped|enabled|disabled|configured|turned (?:on|off)"
+    r"|split|switched|updated|wired|wrote)"
 )
 CHANGED = re.compile(
     rf"^(?:(?:(?:i|we)(?:'ve| have)?|all|everything|both) )?(?:(?:also|just|now|then) )*{DONE}\b"
@@ -147,10 +148,9 @@ INTENT = re.compile(
     cues.FLAGS,
 )
 PLANS = re.compile(
-    r"^(?:the|my|our|a|one)? ?(?:[\w-]+ ){0,2}(?:tasks?|strategy|plan|approach|idea|goal|next steps?"
-    r"|key changes?"
-    r"|changes?|proposal|recommendation|key insight|trick)\b.{0,30}?(?::|\b(?:is|are|would|will"
-    r"|now)\b)"
+    r"^(?:the|my|our|a|one)? ?(?:[\w-]+ ){0,2}(?:tasks?|strategy|plan|approach|idea|goal"
+    r"|next steps?|key changes?|changes?|proposal|recommendation|key insight|trick)\b"
+    r".{0,30}?(?::|\b(?:is|are|would|will|now)\b)"
     r"|^next,? (?:is|are|we|i|up)\b|^(?:this|that) will (?:let|allow|need|require)\b",
     cues.FLAGS,
 )
@@ -167,8 +167,8 @@ OFFERS = re.compile(
 #: A fault that has no name but "the problem".
 DIAGNOSIS = re.compile(
     r"^(?:i see\W+)?(?:so )?(?:the|this|that|my|here|key|main|real|only|first|second)(?: \w+)? "
-    r"?(?:issues?|problems?|bugs?|errors?|failures?|cause|culprit)(?: here)? (?:is|are|seems?"
-    r"|comes?)\b",
+    r"?(?:issues?|problems?|bugs?|errors?|failures?|crash|leak|hang|cause|culprit)"
+    r"(?: here)? (?:is|are|seems?|comes?)\b",
     cues.FLAGS,
 )
 #: A fault seen on the way, in a turn that ends with what is done about it.
@@ -196,7 +196,7 @@ TALK = Cue(
 )
 #: What an agent notices while it looks around.
 SEEN = re.compile(
-    r"^(?:i see|interesting|hm+|ah|okay|good)\b[\s,:–—-]+(?:.{0,4})?|^only \S+ (?:is|has|uses|calls)\b",
+    r"^(?:i see|interesting|hm+|ah)\b[\s,:–—-]+|^only \S+ (?:is|has|uses|calls)\b",
     cues.FLAGS,
 )
 #: A call by its bare name at the start of a list item, without the thing that has it.
@@ -237,9 +237,9 @@ def lasts(text: str, piece: Piece, moment: Moment) -> bool:
         return False
     if moment.musing and not bound and not _explains(text):
         return False
-    if moment.working and SEEN.match(text):
+    if moment.working and (SEEN.match(text) or SEEN.match(start)):
         return False
-    if moment.changing and not bound and not cues.REASON.search(text):
+    if moment.changing and not moment.conceding and not bound and not cues.REASON.search(text):
         return False
     return _in_its_list(start, piece, bound, caused, moment)
 

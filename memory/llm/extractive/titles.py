@@ -35,7 +35,9 @@ CLAUSE = re.compile(
     r"|\s(?:because|since|so that|but|which|weil|damit|aber)\s|因为|所以|但"
 )
 #: A refusal before the sentence that says what is so; "no tabs, please" is none.
-NO = re.compile(r"^(?:(?:so|oh|ah|hm+)[,. ]+)*(?:no|nope|nah|nein)[,.!]\s+(?=\S)", re.IGNORECASE)
+NO = re.compile(
+    r"^(?:(?:so|oh|ah|hm+)[,. ]+)*(?:no|nope|nah|nein)(?: wait)?[,.!]\s+(?=\S)", re.IGNORECASE
+)
 DANGLING = re.compile(
     r"(?:[\s,;:，；：(\[–—-]|\b(?:a|an|the|of|to|and|or|after|before|into|based"
     r"|if|when|with|that|which|for|in|on|is|are|by|as|from|so|but|der|die|das|und|mit|zu)\s*$)+$",
