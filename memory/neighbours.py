@@ -49,8 +49,8 @@ def wide_scan() -> None:
 
 
 def older_neighbours(note: Note, *, now: datetime, floor: float, limit: int) -> list[Neighbour]:
-    """Live older notes of the same owner and project: those over the embedder's floor by cosine,
-    then those that share rare terms; at most `limit`, best first."""
+    """Live notes of the same owner and project that are older or were judged before: those over the
+    embedder's floor by cosine, then those that share rare terms; at most `limit`, best first."""
     pool = (
         Note.objects.visible_to(note.owner)
         .live(now)

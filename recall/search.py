@@ -48,7 +48,7 @@ SCORES: Mapping[str, Callable[[Mapping[str, Any]], float]] = {
 class Tracks:
     """Ranked (note id, score) lists by track name, with what it took to make them.
 
-    `notes` has the columns of every note in a track. `degraded` says why a track is missing, by its name.
+    `notes` has the columns of every note in a track; `degraded` says why a track is missing.
     """
 
     ranked: Mapping[str, Sequence[tuple[UUID, float]]]

@@ -124,7 +124,8 @@ def _ends(text: str, begin: int, stop: re.Match[str], end: int) -> bool:
         return True
     last = _LAST_WORD.search(text, max(begin, stop.start() - 24), stop.start())
     if not last:
-        return False
+        # After code, a quote or a bracket there is no word that could be shortened.
+        return stop.start() > begin
     word = last.group(1).lower()
     if word in _ABBREVIATIONS or (len(word) == 1 and word.isalpha()):
         return False

@@ -25,6 +25,7 @@ from memory.models import (
     StageRun,
 )
 from memory.stages.dedup import DedupReport, dedup
+from memory.stages.embed import embed
 from tests.factories import at, clock, fresh, note, project, three, turns
 from tests.openai_server import CHAT, OpenAIServer, Step, fails, says
 
@@ -172,6 +173,26 @@ def test_it_waits_with_a_note_whose_target_another_worker_is_to_judge(alice: Pri
     run()
     assert live() == {PORT.format(8003)}
     assert not Claim.objects.exclude(attempts=0).exists()
+
+
+def test_it_waits_with_a_note_whose_older_neighbour_has_no_vector_yet(alice: Principal) -> None:
+    first = note(alice, PORT.format(8001))
+    second = note(alice, PORT.format(8002), when=at(days=1), embedded=False)
+    note(alice, PORT.format(8003), when=at(days=2))
+    assert run().pending == 1
+    assert verdict(first).verdict == "distinct" and len(live()) == 3
+    embed(clock=clock(at(days=3)))
+    assert fresh(second).embedding is not None
+    assert run().supersede == 2 and live() == {PORT.format(8003)}
+
+
+def test_it_holds_a_note_that_came_late_against_those_judged_before_it(alice: Principal) -> None:
+    """Its vector, or its commit, came after a younger note was judged."""
+    young = note(alice, PORT.format(9443), when=at(days=2))
+    run()
+    late = note(alice, PORT.format(8443), when=at(days=1), created_at=at(5))
+    assert run().supersede == 1
+    assert fresh(late).valid_to == young.valid_from and fresh(young).deleted_at is None
 
 
 def test_it_counts_no_step_for_a_note_that_the_session_had_been_shown(alice: Principal) -> None:

@@ -152,6 +152,19 @@ def test_it_bisects_a_batch_whose_bad_text_is_not_named(
     assert b"NaN" in zlib.decompress(bytes(reply))
 
 
+def test_it_tries_alone_what_failed_before(alice: Principal, server: OpenAIServer) -> None:
+    bare(alice, 7)
+    note(alice, BAD, embedded=False)
+    broken = fails(500, '{"error": "unsupported value: NaN"}')
+    server.script(EMBEDDINGS, *[poisoned(lambda request: broken)] * 99)
+    assert run(limit=8).failed == 1
+    bare(alice, 7)
+    asked = len(server.requests)
+    report = run(limit=8)
+    assert (report.embedded, report.failed) == (7, 1)
+    assert [len(r.body["input"]) for r in server.requests[asked:]] == [7, 1]
+
+
 def test_it_stores_what_came_when_fewer_vectors_come_than_were_asked_for(
     alice: Principal, server: OpenAIServer
 ) -> None:

@@ -83,3 +83,13 @@ def test_its_spans_are_the_text_in_order(text: str) -> None:
 def test_it_loses_no_word(text: str) -> None:
     kept = "".join(span.text for span in sentences(text))
     assert kept.count("word") == text.count("word")
+
+
+def test_it_ends_a_sentence_after_code_bold_and_a_quote():
+    text = 'Use `make seed`. We say **never**. He said "ok". Then left.'
+    assert [span.text for span in sentences(text)] == [
+        "Use `make seed`.",
+        "We say **never**.",
+        'He said "ok".',
+        "Then left.",
+    ]
