@@ -21,6 +21,10 @@ PROMPT_TOKENS_MIN = 5
 # Calibrate: prompts of three and four words of matter, by what people marked useful.
 MATTER_WORDS_MIN = 3
 
+#: The same for a prompt that ends as a question.
+# Why: "how do we deploy this service?" holds two words of matter, and they are what is asked for.
+MATTER_WORDS_OF_A_QUESTION_MIN = 2
+
 #: Characters of a prompt that are searched for.
 # Why: what is asked stands at the start or is short; a pasted log is not a question.
 PROMPT_CHARACTERS_MAX = 4_000
@@ -51,6 +55,8 @@ def ask(prompt: str) -> Asked:
 def substance(text: str) -> int:
     """How many tokens a prompt has to search with; function words count beside enough matter."""
     matter = meaningful(text)
-    if not MATTER_WORDS_MIN <= matter < PROMPT_TOKENS_MIN:
+    asks = text.endswith(("?", "？"))
+    enough = MATTER_WORDS_OF_A_QUESTION_MIN if asks else MATTER_WORDS_MIN
+    if not enough <= matter < PROMPT_TOKENS_MIN:
         return matter
     return matter + len(STOP_WORDS.intersection(words(text)))

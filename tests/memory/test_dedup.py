@@ -8,8 +8,6 @@ from datetime import datetime
 from typing import Any
 
 import pytest
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
 
 from memory.ledger import shown_before
 from memory.models import (
@@ -376,20 +374,6 @@ def test_it_leaves_restricted_notes_to_the_rules(
     run()
     assert not any(r.path == CHAT for r in server.requests)
     assert verdict(new).model_real.startswith("rules")
-
-
-def test_it_puts_no_floor_into_the_search_for_the_nearest(alice: Principal) -> None:
-    note(alice, PORT.format(8443))
-    note(alice, PORT.format(9443), when=at(days=1))
-    with CaptureQueriesContext(connection) as seen:
-        run()
-    nearest = [q["sql"] for q in seen if "<=>" in q["sql"]]
-    assert nearest
-    for sql in nearest:
-        where = sql.split("WHERE", 1)[1].split("ORDER BY")[0]
-        assert "<=>" not in where and "LIMIT 20" in sql
-    settings_ = [q["sql"] for q in seen if "iterative_scan" in q["sql"]]
-    assert settings_ and all("SET LOCAL" in sql for sql in settings_)
 
 
 def test_it_leaves_every_quote_true_of_its_raw_item(alice: Principal) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import zlib
 from collections.abc import Callable
 from datetime import timedelta
@@ -30,7 +29,6 @@ from tests.openai_server import (
     CHAT,
     RESET,
     OpenAIServer,
-    Scripted,
     Step,
     fails,
     hangs,
@@ -333,51 +331,6 @@ def test_it_writes_one_note_where_the_model_says_it_twice(
     episode(alice, SAID)
     server.script(CHAT, says(notes(note(QUOTE), note(QUOTE, title="In other words"))))
     assert run().notes_created == 1 and len(all_notes()) == 1
-
-
-def verifier(answered: bool, answer: str) -> list[Scripted]:
-    question = {"question": "Where did the job queue move to?", "expected": "Postgres"}
-    reply = {"answered": answered, "answer": answer, "quote": ""}
-    return [says(json.dumps(question)), says(json.dumps(reply))]
-
-
-def test_it_stores_the_question_that_the_raw_text_answered(
-    server: OpenAIServer, alice: Principal, configure: Configure
-) -> None:
-    configure(verify=True)
-    episode(alice, SAID)
-    server.script(CHAT, says(notes(note(QUOTE))), *verifier(True, "to Postgres"))
-    assert run().notes_created == 1
-    made = all_notes()[0]
-    assert (made.question, made.answer) == ("Where did the job queue move to?", "to Postgres")
-
-
-@pytest.mark.parametrize(("answered", "answer"), [(False, ""), (True, "to Kafka")])
-def test_it_refuses_what_the_raw_text_does_not_answer(
-    server: OpenAIServer, alice: Principal, configure: Configure, answered: bool, answer: str
-) -> None:
-    configure(verify=True)
-    episode(alice, SAID)
-    server.script(CHAT, says(notes(note(QUOTE))), *verifier(answered, answer))
-    report = run()
-    assert report.rejected == {"unsupported": 1} and not all_notes()
-    assert "Where did the job queue move to?" in GateRejection.objects.get().detail
-
-
-def test_it_writes_nothing_of_a_unit_whose_verifier_is_away(
-    server: OpenAIServer, alice: Principal, configure: Configure
-) -> None:
-    configure(verify=True)
-    one = episode(alice, SAID)
-    server.script(CHAT, says(GOOD), *verifier(True, "to Postgres"), fails(503))
-    assert run().transient_failures == 1
-    assert untouched(one)
-    rested()
-    asked = len(server.requests)
-    server.script(CHAT, *verifier(True, "port 8443"))
-    run()
-    texts = [r.body["messages"][0]["content"] for r in server.requests[asked:]]
-    assert not any("source_ref" in text for text in texts), "the kept answer is not paid twice"
 
 
 def test_it_stops_when_the_budget_is_spent_and_goes_on_when_there_is_room(

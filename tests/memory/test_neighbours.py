@@ -114,3 +114,17 @@ def test_it_is_the_same_every_time() -> None:
     new = note(alice, "ports servers staging", when=at(days=1))
     first, second = (older_neighbours(new, now=at(days=3), floor=0, limit=4) for _ in range(2))
     assert [one.note.pk for one in first] == [one.note.pk for one in second]
+
+
+@pytest.mark.django_db
+def test_it_puts_no_floor_into_the_search_for_the_nearest() -> None:
+    alice, _, _ = three()
+    note(alice, "ports servers staging")
+    new = note(alice, "ports servers production", when=at(days=1))
+    with CaptureQueriesContext(connection) as seen:
+        older_neighbours(new, now=at(days=2), floor=0.5, limit=9)
+    nearest = next(query["sql"] for query in seen if "<=>" in query["sql"])
+    where = nearest.split("WHERE", 1)[1].split("ORDER BY")[0]
+    assert "<=>" not in where and f"LIMIT {NEIGHBOURS_A_TRACK}" in nearest
+    settings = [query["sql"] for query in seen if "iterative_scan" in query["sql"]]
+    assert settings and all("SET LOCAL" in sql for sql in settings)

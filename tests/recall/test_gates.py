@@ -43,6 +43,7 @@ def test_it_refuses_what_is_too_little_to_ask_with(prompt: str) -> None:
     "prompt",
     [
         "which port does the staging database use",
+        "how do we deploy this service?",
         "数据库使用哪个端口",
         "ステージング環境のポート番号",
         "데이터베이스 포트 번호",

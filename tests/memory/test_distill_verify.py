@@ -1,0 +1,73 @@
+"""How: distill with self-questioning: the scripted server asks, answers, or is away."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from memory.models import Cooldown, Episode, GateRejection, Note, Principal
+from memory.stages.distill import distill
+from tests.factories import episode, three
+from tests.openai_server import CHAT, OpenAIServer, Scripted, fails, note, notes, says
+
+pytestmark = pytest.mark.django_db
+
+Configure = Callable[..., None]
+QUOTE = "We moved the job queue from Redis to Postgres."
+OTHER = "The staging server listens on port 8443 since Monday."
+SAID = ["Why did the jobs get lost?", f"Found it. {QUOTE}", "And staging?", OTHER]
+
+
+@pytest.fixture
+def alice() -> Principal:
+    return three()[0]
+
+
+def verifier(answered: bool, answer: str) -> list[Scripted]:
+    question = {"question": "Where did the job queue move to?", "expected": "Postgres"}
+    reply = {"answered": answered, "answer": answer, "quote": ""}
+    return [says(json.dumps(question)), says(json.dumps(reply))]
+
+
+def test_it_stores_the_question_that_the_raw_text_answered(
+    server: OpenAIServer, alice: Principal, configure: Configure
+) -> None:
+    configure(verify=True)
+    episode(alice, SAID)
+    server.script(CHAT, says(notes(note(QUOTE))), *verifier(True, "to Postgres"))
+    assert distill().notes_created == 1
+    made = Note.objects.as_pipeline().get()
+    assert (made.question, made.answer) == ("Where did the job queue move to?", "to Postgres")
+
+
+@pytest.mark.parametrize(("answered", "answer"), [(False, ""), (True, "to Kafka")])
+def test_it_refuses_what_the_raw_text_does_not_answer(
+    server: OpenAIServer, alice: Principal, configure: Configure, answered: bool, answer: str
+) -> None:
+    configure(verify=True)
+    episode(alice, SAID)
+    server.script(CHAT, says(notes(note(QUOTE))), *verifier(answered, answer))
+    report = distill()
+    assert report.rejected == {"unsupported": 1} and not Note.objects.as_pipeline().exists()
+    assert "Where did the job queue move to?" in GateRejection.objects.get().detail
+
+
+def test_it_writes_nothing_of_a_unit_whose_verifier_is_away(
+    server: OpenAIServer, alice: Principal, configure: Configure
+) -> None:
+    configure(verify=True)
+    one = episode(alice, SAID)
+    server.script(
+        CHAT, says(notes(note(QUOTE), note(OTHER))), *verifier(True, "to Postgres"), fails(503)
+    )
+    assert distill().transient_failures == 1
+    assert not Note.objects.as_pipeline().exists()
+    assert Episode.objects.as_pipeline().get(pk=one.pk).distilled_at is None
+    Cooldown.objects.all().delete()
+    asked = len(server.requests)
+    server.script(CHAT, *verifier(True, "port 8443"))
+    distill()
+    texts = [r.body["messages"][0]["content"] for r in server.requests[asked:]]
+    assert not any("source_ref" in text for text in texts), "the kept answer is not paid twice"
