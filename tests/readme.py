@@ -47,7 +47,9 @@ def constants() -> Iterator[Constant]:
     for path in modules():
         comments = _comments(path)
         for node in ast.parse(path.read_text()).body:
-            target = node.targets[0] if isinstance(node, ast.Assign) else None
+            if not isinstance(node, ast.Assign):
+                continue
+            target = node.targets[0]
             if not isinstance(target, ast.Name) or not target.id.isupper():
                 continue
             told = _told(comments, node.lineno)
@@ -127,10 +129,11 @@ SECTIONS = {"settings": settings_table, "constants": constants_table, "tree": tr
 def filled(text: str) -> str:
     """The README with its printed parts as the code has them now."""
     for name, made in SECTIONS.items():
-        pattern = re.compile(f"<!-- {name} -->.*?<!-- /{name} -->", re.DOTALL)
-        part = f"<!-- {name} -->\n{made()}\n<!-- /{name} -->"
-        text, found = pattern.subn(lambda _, part=part: part, text)
-        assert found == 1, f"README.md has no place for {name}"
+        opening, closing = f"<!-- {name} -->", f"<!-- /{name} -->"
+        before, _, rest = text.partition(opening)
+        _, found, after = rest.partition(closing)
+        assert found, f"README.md has no place for {name}"
+        text = f"{before}{opening}\n{made()}\n{closing}{after}"
     return text
 
 
