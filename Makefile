@@ -7,7 +7,7 @@ PYTEST ?=
 PYTEST_WORKERS ?= auto
 RUN = .venv/bin/python manage.py
 
-demo: venv  ## the bundled sessions through the whole pipeline, in a database of its own
+demo: venv  ## the bundled sessions through the whole pipeline, then where to look
 	@$(RUN) demo
 
 test: venv  ## all tests, on a PostgreSQL of their own

@@ -170,6 +170,8 @@ REST_FRAMEWORK = {
 }
 
 SPECTACULAR_SETTINGS = {
+    # The schemas are JSON Schema as the parsers have them: 3.0 knows no null type.
+    "OAS_VERSION": "3.1.0",
     "TITLE": "Argus",
     "DESCRIPTION": "The memory of coding agents that a person can audit.",
     "VERSION": "0.1.0",

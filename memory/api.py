@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from django.utils import timezone
@@ -13,7 +13,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from memory.auth import caller, needs
-from memory.doors import CappedJSONParser, TooLarge, body, faults, parse
+from memory.doors import CappedJSONParser, TooLarge, body, described, faults, parse
 from memory.doors import problem as problem
 from memory.errors import RefusedError
 from memory.intake import Incoming, Invalid
@@ -29,18 +29,28 @@ from memory.stages.segment import segment
 
 
 @dataclass(frozen=True)
+class Range:
+    """What the client counted in the range of its transcript that this post is from."""
+
+    seen: int = 0
+    filtered: int = 0
+    posted: int = 0
+
+
+@dataclass(frozen=True)
 class Batch:
     """The envelope of a batch; its items are judged one by one."""
 
     items: list[Any]
     session_end: SessionEnd | None = None
-    range: dict[str, int] = field(default_factory=dict)
+    range: Range | None = None
 
 
 BATCH = TypeAdapter(Batch)
 INCOMING = TypeAdapter(Incoming)
 
 
+@described("capture", methods=("POST",), body=TypeAdapter(Incoming | Batch))
 @api_view(["POST"])
 @permission_classes([needs("capture")])
 @parser_classes([CappedJSONParser])
@@ -57,7 +67,7 @@ def capture_items(request: Request) -> Response:
         owner=owner,
         key=key,
         session_end=batch.session_end,
-        client_range=batch.range,
+        client_range=asdict(batch.range) if batch.range else None,
         now=timezone.now(),
     )
     return Response(_batch_reply(report)) if batched else _single_reply(report, data)
@@ -101,6 +111,7 @@ def _item_reply(outcome: Outcome) -> dict[str, Any]:
     return {"id": outcome.id, "duplicate": outcome.duplicate}
 
 
+@described("segment", methods=("POST",))
 @api_view(["POST"])
 @permission_classes([needs("operate")])
 def segment_sessions(request: Request) -> Response:
@@ -108,6 +119,7 @@ def segment_sessions(request: Request) -> Response:
     return Response(asdict(segment(trigger="api")))
 
 
+@described("process", methods=("POST",))
 @api_view(["POST"])
 @permission_classes([needs("operate")])
 def process_pipeline(request: Request) -> Response:

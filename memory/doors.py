@@ -8,12 +8,15 @@ from __future__ import annotations
 import json
 import logging
 import math
+from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any, TypeVar
 
 from django.core.exceptions import PermissionDenied
 from django.db import InterfaceError, OperationalError
 from django.http import Http404
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from pydantic import TypeAdapter, ValidationError
 from rest_framework import status
 from rest_framework.exceptions import APIException, ParseError
@@ -34,6 +37,7 @@ from memory.stages.capture import BATCH_BYTES_MAX
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
+View = TypeVar("View", bound=Callable[..., Any])
 
 #: Seconds a client waits when the database or a model is away and did not say for how long.
 RETRY_AFTER_SECONDS = 5
@@ -84,6 +88,45 @@ def body(request: Request) -> Any:
     if request.headers.get("Transfer-Encoding") and not request.headers.get("Content-Length"):
         raise LengthRequired
     return request.data
+
+
+def described(
+    name: str, *, methods: tuple[str, ...], **shape: TypeAdapter[Any]
+) -> Callable[[View], View]:
+    """What the API's schema says of a view: its operation id and what it reads.
+
+    `body` or `query` is the adapter that parses it, so that the schema says what the code does.
+    """
+    given: dict[str, Any] = {"request": None}
+    if adapter := shape.get("body"):
+        given["request"] = {"application/json": _inlined(adapter.json_schema())}
+    if adapter := shape.get("query"):
+        schema = adapter.json_schema()
+        given["parameters"] = [
+            OpenApiParameter(field, required=field in schema.get("required", ()))
+            for field in schema["properties"]
+        ]
+    decorate: Callable[[View], View] = extend_schema(
+        operation_id=name, methods=list(methods), responses=OpenApiTypes.OBJECT, **given
+    )
+    return decorate
+
+
+def _inlined(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema with every definition in its place; ours do not refer to themselves."""
+    definitions = schema.pop("$defs", {})
+
+    def put(node: Any) -> Any:
+        if isinstance(node, list):
+            return [put(one) for one in node]
+        if not isinstance(node, dict):
+            return node
+        if reference := node.get("$ref"):
+            return put(definitions[reference.rpartition("/")[2]])
+        return {key: put(value) for key, value in node.items()}
+
+    inlined: dict[str, Any] = put(schema)
+    return inlined
 
 
 def _no_constant(name: str) -> Any:

@@ -14,7 +14,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from memory.auth import caller, needs
-from memory.doors import CappedJSONParser, parse
+from memory.doors import CappedJSONParser, body, described, parse
 from recall.context import recall_context
 from recall.links import open_note
 from recall.notes import recall_notes
@@ -54,12 +54,14 @@ PLACE = TypeAdapter(Place)
 HEADERS = {"Cache-Control": "private, no-store"}
 
 
+@described("recall_notes_post", methods=("POST",), body=PROMPT)
+@described("recall_notes", methods=("GET",), query=PROMPT)
 @api_view(["POST", "GET"])
 @permission_classes([needs("recall")])
 @parser_classes([CappedJSONParser])
 def notes_for_prompt(request: Request) -> Response:
     """Notes for a prompt, or silence, with the reason for either."""
-    given = request.data if request.method == "POST" else request.query_params.dict()
+    given = body(request) if request.method == "POST" else request.query_params.dict()
     prompt = parse(PROMPT, given)
     recalled = recall_notes(
         prompt.query,
@@ -78,6 +80,7 @@ def _allowed_floor(request: Request, floor: float | None) -> float | None:
     return max(floor, settings.ARGUS.recall_floor)
 
 
+@described("recall_context", methods=("GET",), query=PLACE)
 @api_view(["GET"])
 @permission_classes([needs("recall")])
 def context_for_session(request: Request) -> Response:
@@ -89,6 +92,7 @@ def context_for_session(request: Request) -> Response:
     return Response(context.as_json(), headers=HEADERS)
 
 
+@described("recall_note", methods=("GET",))
 @api_view(["GET"])
 @permission_classes([needs("recall")])
 def note_by_id(request: Request, note_id: UUID) -> Response:

@@ -48,7 +48,6 @@ def line(note: Mapping[str, Any]) -> str:
         f"{note['valid_from']:%Y-%m-%d}",
         SPEAKERS.get(note["said_by"], note["said_by"] or "recorded"),
     ]
-    content = " ".join(note["content"].split())
-    context = " ".join(note["context"].split())
-    asked = f" (said of: {context})" if context else ""
-    return f"- [{', '.join(told)}] {content}{asked}"
+    context = f" ({note['context']})" if note["context"] else ""
+    # Every part came from a client: a line break in one would start a line of its own.
+    return " ".join(f"- [{', '.join(told)}] {note['content']}{context}".split())

@@ -20,7 +20,7 @@ from memory.llm.thresholds import recall_floor
 from memory.models import Injection, Principal
 from memory.text.secrets import redact
 from memory.text.tongue import tongue
-from recall.block import Block, render
+from recall.block import render
 from recall.fusion import fuse
 from recall.gates import Asked, ask
 from recall.scoring import KEYWORD_FLOOR, Floors, Hit, weigh
@@ -30,13 +30,14 @@ from recall.where import Where, where
 #: Notes put before an agent for one prompt.
 NOTES_MAX = 5
 
-#: Hits weighed and kept on the row; the rest of the tracks cannot reach the top.
-HITS_WEIGHED_MAX = 30
+#: Weighed hits kept on the row, best first.
+# Why: all of both tracks are weighed; what ranks below thirty explains nothing any more.
+HITS_KEPT_MAX = 30
 
 #: Characters of the prompt kept on the row.
 QUERY_KEPT_CHARACTERS_MAX = 2_000
 
-assert NOTES_MAX <= HITS_WEIGHED_MAX
+assert NOTES_MAX <= HITS_KEPT_MAX
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,7 @@ def _search(
 ) -> Recalled:
     """Search, weigh, and keep what clears the floors, each statement once."""
     tracks = search(asked.text, principal=principal, now=now)
-    fused = fuse(tracks.ranked)[:HITS_WEIGHED_MAX]
+    fused = fuse(tracks.ranked)
     half_life = settings.ARGUS.recency_half_life_days
     weighed = [
         weigh(
@@ -127,7 +128,7 @@ def _search(
         _outcome(weighed, notes),
         block.text,
         notes,
-        tuple(weighed),
+        tuple(weighed[:HITS_KEPT_MAX]),
         block.omitted,
         asked,
         floors,
@@ -186,6 +187,3 @@ def _told(hit: Hit, rank: int) -> dict[str, Any]:
         "tags": note["tags"],
     }
     return {**hit.as_json(rank=rank, injected=True), "id": str(note["id"]), **told}
-
-
-__all__ = ["Block", "Recalled", "recall_notes"]

@@ -37,6 +37,10 @@ COOLDOWN_SECONDS = 30
 COOLDOWN_SECONDS_MAX = 3600
 
 
+#: Stands for no limit in the books of a day.
+TOKENS_A_DAY_MAX = 2**62
+
+
 @dataclass(frozen=True)
 class Question:
     """What is to be asked. `texts` is all that leaves the machine; `provider` is what rests."""
@@ -118,7 +122,9 @@ def ask(
         texts, row.redacted = _redact(question.texts)
         _check_cooldown(question.provider, clock(), row)
         ahead = sum(map(estimate, texts))
-        day = _reserve(ahead + question.tokens_out_max, clock(), row)
+        # The budget stops background work; a prompt that waits for its vector is only counted.
+        limit = None if origin.stage == "recall" else settings.ARGUS.tokens_per_day
+        day = _reserve(ahead + question.tokens_out_max, clock(), row, limit=limit)
         try:
             value = _exchange(texts, ahead, send, read, row)
         except Away as error:
@@ -211,10 +217,10 @@ def _exchange(
     return value
 
 
-def _reserve(tokens: int, now: datetime, row: _Row) -> date:
+def _reserve(tokens: int, now: datetime, row: _Row, *, limit: int | None) -> date:
     """Reserve tokens on the day's row, or raise: one statement, so that no two can overspend."""
     now = now.astimezone(UTC)
-    limit = settings.ARGUS.tokens_per_day
+    most = TOKENS_A_DAY_MAX if limit is None else limit
     table = connection.ops.quote_name(TokenDay._meta.db_table)
     # Durable: raises inside a transaction, where a model call would hold locks for a minute.
     with transaction.atomic(durable=True), connection.cursor() as cursor:
@@ -222,7 +228,7 @@ def _reserve(tokens: int, now: datetime, row: _Row) -> date:
             f"INSERT INTO {table} AS booked (day, tokens) SELECT %s, %s WHERE %s <= %s "
             "ON CONFLICT (day) DO UPDATE SET tokens = booked.tokens + excluded.tokens "
             "WHERE booked.tokens + excluded.tokens <= %s RETURNING tokens",
-            [now.date(), tokens, tokens, limit, limit],
+            [now.date(), tokens, tokens, most, most],
         )
         granted = cursor.fetchone() is not None
     if not granted:

@@ -189,7 +189,6 @@ def test_it_burns_nothing_and_ends_the_batch_when_the_model_is_away(
     rest = Cooldown.objects.get(provider__startswith="chat:")
     if outcome == "http_429":
         assert timedelta(seconds=100) < rest.until - timezone.now() <= timedelta(seconds=120)
-    # While the provider rests nobody asks it, and nothing is counted.
     asked = len(server.requests)
     assert run().transient_failures == 1 and len(server.requests) == asked
     assert untouched(first) and untouched(second)
@@ -299,7 +298,6 @@ def test_it_replaces_the_notes_of_a_unit_and_knows_the_same_note_again(
     now = {n.content: n for n in all_notes()}
     assert now[QUOTE].pk == ids[QUOTE] and now[QUOTE].deleted_at is None
     assert (now[OTHER].retired_reason, now["Found it."].deleted_at) == ("redistilled", None)
-    # What an earlier distill had said, and this one says again, is back.
     again(one)
     configure(model="scripted-3")
     server.script(CHAT, says(notes(note(OTHER))))

@@ -203,7 +203,7 @@ def test_it_says_whose_words_a_note_is() -> None:
     alice = people().alice
     note(alice, PORT, said_by="assistant", context="the port of staging")
     text = recall(ASKED, alice).text
-    assert "the assistant said] " + PORT in text and "(said of: the port of staging)" in text
+    assert "the assistant said] " + PORT in text and "(the port of staging)" in text
 
 
 @pytest.mark.django_db
