@@ -122,8 +122,10 @@ def ask(
         texts, row.redacted = _redact(question.texts)
         _check_cooldown(question.provider, clock(), row)
         ahead = sum(map(estimate, texts))
-        # The budget stops background work; a prompt that waits for its vector is only counted.
-        limit = None if origin.stage == "recall" else settings.ARGUS.tokens_per_day
+        # The budget stops background work; a prompt that waits for its vector is only counted,
+        # unless the budget says that nothing may be asked.
+        limit = settings.ARGUS.tokens_per_day
+        limit = None if limit and origin.stage == "recall" else limit
         day = _reserve(ahead + question.tokens_out_max, clock(), row, limit=limit)
         try:
             value = _exchange(texts, ahead, send, read, row)

@@ -185,10 +185,19 @@ def test_it_stops_before_the_budget_is_overspent_until_the_next_day(settings: An
 
 
 @pytest.mark.django_db
+def test_it_counts_what_a_prompt_asks_and_does_not_make_it_wait(settings: Any) -> None:
+    limit(settings, tokens_per_day=1)
+    assert call(origin=Origin("recall"))[0] == "fine"
+    assert TokenDay.objects.get().tokens == 49
+
+
+@pytest.mark.django_db
 def test_it_asks_nothing_at_a_budget_of_zero(settings: Any) -> None:
     limit(settings, tokens_per_day=0)
     with pytest.raises(BudgetExhausted):
         call(raises(AssertionError("sent")))
+    with pytest.raises(BudgetExhausted):
+        call(raises(AssertionError("sent")), origin=Origin("recall"))
     assert not TokenDay.objects.exists()
 
 
