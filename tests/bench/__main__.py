@@ -1,0 +1,27 @@
+"""All benchmarks, one after the other, each in a process of its own: `make bench`."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+#: In the order of the README's table; those that need the corpus say so and go on.
+BENCHES = ("capture", "recall", "distill_locomo", "judge_pairs", "topic_shift", "cosine_floors")
+
+
+def main() -> int:
+    environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings"}
+    failed = []
+    for name in BENCHES:
+        print(f"\n== tests.bench.{name}", flush=True)
+        command = [sys.executable, "-m", f"tests.bench.{name}"]
+        if subprocess.run(command, env=environment).returncode:
+            failed.append(name)
+    if failed:
+        print(f"\nfailed: {', '.join(failed)}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
