@@ -11,6 +11,7 @@ from typing import Literal
 
 from django.conf import settings
 from django.db import Error, OperationalError, connection
+from django.utils import timezone
 
 from argus import environment, owner, probes
 from argus.binaries import ClusterError
@@ -18,6 +19,7 @@ from memory import guards
 from memory.errors import ArgusError, InfraError
 from memory.llm import choice
 from memory.llm.ports import VECTOR_SIZE, Origin
+from memory.models import Note
 
 EXIT_OK, EXIT_FAILED, EXIT_AWAY = 0, 1, 75
 
@@ -129,6 +131,16 @@ def _embedder() -> Iterator[Row]:
     else:
         state: Literal["ok", "fail"] = "ok" if len(vector) == VECTOR_SIZE else "fail"
         yield Row("embedder", state, f"{embedder.name}, {len(vector)} numbers")
+        others = _outdated(embedder.name)
+        if others:
+            what = f"{others} live notes have vectors of another model; recall finds them by words."
+            yield Row("embedder", "warn", what, "Run manage.py reembed.")
+
+
+def _outdated(model: str) -> int:
+    """Live notes whose vector cannot be compared with those of this model."""
+    live = Note.objects.as_pipeline().live(timezone.now())
+    return live.exclude(embedding=None).exclude(embedding_model=model).count()
 
 
 def _models() -> Iterator[Row]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
+
 from django.db import Error, connection
 from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, JsonResponse
@@ -36,6 +38,25 @@ def readyz(request: HttpRequest) -> JsonResponse:
         status=503,
         content_type="application/problem+json",
         headers={"Retry-After": str(RETRY_SECONDS)},
+    )
+
+
+def not_found(request: HttpRequest, exception: Exception) -> JsonResponse:
+    """404 for a path that nobody serves."""
+    return _problem(404, "not_found", "Nothing is served at this path.")
+
+
+def broken(request: HttpRequest) -> JsonResponse:
+    """500 for a fault of ours; what it was stands in the log, never in the answer."""
+    return _problem(500, "broken", "Argus made a mistake; the log says which.")
+
+
+def _problem(status: int, code: str, detail: str) -> JsonResponse:
+    body = {"type": f"about:blank#{code}", "title": HTTPStatus(status).phrase, "status": status}
+    return JsonResponse(
+        {**body, "code": code, "detail": detail},
+        status=status,
+        content_type="application/problem+json",
     )
 
 

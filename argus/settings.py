@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import secrets
 import sys
@@ -193,14 +194,30 @@ SPECTACULAR_SETTINGS = {
     "SERVE_PERMISSIONS": ["rest_framework.permissions.AllowAny"],
 }
 
+#: Seconds of one scheduled pass of the pipeline, shared by its stages; then no unit is begun.
+# Why: a queue's task must end; what is left waits for the next pass, minutes later.
+# Calibrate: above the sum of the stages' usual milliseconds a pass, below the queue's timeout.
+PROCESS_SECONDS = 200
+
+#: Seconds after which the queue ends a task, at least.
+TASK_SECONDS_MIN = 300
+
+
+def task_seconds(model_timeout_seconds: float) -> int:
+    """When the queue ends a task: after a pass, the model call it ends with, and its writing."""
+    return max(TASK_SECONDS_MIN, math.ceil(PROCESS_SECONDS + model_timeout_seconds) + 30)
+
+
+_task_seconds = task_seconds(ARGUS.model_timeout_seconds)
+
 # Why these and not the defaults: django-q2 repeats for ever, and runs a task twice when `retry`
 # does not exceed `timeout` and the wait inside the cluster.
 Q_CLUSTER = {
     "name": "argus",
     "orm": "default",
     "workers": ARGUS.workers,
-    "timeout": 300,
-    "retry": 360,
+    "timeout": _task_seconds,
+    "retry": _task_seconds + 60,
     "max_attempts": 5,
     "ack_failures": False,
     "catch_up": False,

@@ -10,6 +10,9 @@ from drf_spectacular.views import SpectacularAPIView
 
 from argus import probes
 
+handler404 = "argus.probes.not_found"
+handler500 = "argus.probes.broken"
+
 urlpatterns: list[URLPattern | URLResolver] = [
     path("healthz", probes.healthz),
     path("readyz", probes.readyz),

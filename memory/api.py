@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from django.conf import settings
 from django.utils import timezone
 from pydantic import TypeAdapter, ValidationError
 from rest_framework.decorators import api_view, parser_classes, permission_classes
@@ -62,8 +63,9 @@ def capture_items(request: Request) -> Response:
     if len(batch.items) > BATCH_ITEMS_MAX:
         raise TooLarge(f"{len(batch.items)} items, {BATCH_ITEMS_MAX} are allowed in one post.")
     owner, key = caller(request)
+    publishes = "resolve" in key.scopes
     report = capture(
-        [incoming(one) for one in batch.items],
+        [incoming(one, publishes=publishes) for one in batch.items],
         owner=owner,
         key=key,
         session_end=batch.session_end,
@@ -73,10 +75,16 @@ def capture_items(request: Request) -> Response:
     return Response(_batch_reply(report)) if batched else _single_reply(report, data)
 
 
-def incoming(data: Any) -> Incoming | Invalid:
-    """Parse one item; what is wrong with it is a refusal of this item alone."""
+def incoming(data: Any, *, publishes: bool) -> Incoming | Invalid:
+    """Parse one item; what is wrong with it is a refusal of this item alone.
+
+    What others see is a person's decision: only a key that may resolve posts beyond `private`.
+    """
     try:
-        return INCOMING.validate_python(data)
+        item = INCOMING.validate_python(data)
+        if item.visibility == "private" or publishes:
+            return item
+        detail = f"/visibility: {item.visibility} needs a key with the scope resolve"
     except ValidationError as error:
         detail = "; ".join(f"{one['pointer']}: {one['detail']}" for one in faults(error))
     try:
@@ -124,4 +132,4 @@ def segment_sessions(request: Request) -> Response:
 @permission_classes([needs("operate")])
 def process_pipeline(request: Request) -> Response:
     """Run every stage once, in order."""
-    return Response(process(trigger="api").as_json())
+    return Response(process(trigger="api", seconds=settings.PROCESS_SECONDS).as_json())

@@ -6,7 +6,6 @@ Pure but for `Registry.load` and `project_rows`. Never guesses `global`: that is
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,6 +13,7 @@ from dataclasses import dataclass, field
 from posixpath import join, normpath
 from typing import Any
 
+from memory.llm.vectors import cosine
 from memory.models import PathRule, Project, ProjectAlias
 
 GLOBAL = "global"
@@ -157,12 +157,6 @@ def majority(projects: Iterable[tuple[str | None, str]]) -> tuple[Attributed, di
     method = next(m for n, m in pairs if n == name and CONFIDENCES.get(m, 0.0) == strongest)
     share = counts[name] / sum(counts.values())
     return Attributed(name, method, round(strongest * share, 4)), dict(counts)
-
-
-def cosine(a: Sequence[float], b: Sequence[float]) -> float:
-    """Cosine of two vectors; 0 when either is zero."""
-    norm = math.sqrt(sum(x * x for x in a) * sum(y * y for y in b))
-    return sum(x * y for x, y in zip(a, b, strict=True)) / norm if norm else 0.0
 
 
 def project_rows(named: Iterable[Attributed]) -> dict[str, int]:

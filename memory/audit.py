@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 Clock = Callable[[], datetime]
 
 #: Minutes without a heartbeat after which a running row counts as lost.
-# Why: longer than the longest model call (ARGUS_MODEL_TIMEOUT_SECONDS) plus a batch write.
-# Calibrate: raise it with the model timeout; too low and a slow worker's run is closed under it.
+# Why: a worker beats before each unit and each model call; a long model timeout raises this.
+# Calibrate: the longest time between beats of a run that ended well, times two.
 RUN_LOST_MINUTES = 15
 
 #: Characters of an error kept on the run.
@@ -37,20 +37,30 @@ R_co = TypeVar("R_co", bound="DataclassInstance", covariant=True)
 
 
 class Verb(Protocol[R_co]):
-    """A stage as it is written: the run comes first, the clock and the bound are arguments."""
-
-    __name__: str
-
-    def __call__(self, run: StageRun, /, *, clock: Clock, limit: int | None) -> R_co: ...
-
-
-class Stage(Protocol[R_co]):
-    """A stage as it is called: the run is made by the call; `trigger` says who called."""
+    """A stage as it is written: the run comes first, the clock and the bounds are arguments."""
 
     __name__: str
 
     def __call__(
-        self, *, clock: Clock = ..., limit: int | None = ..., trigger: str = ...
+        self, run: StageRun, /, *, clock: Clock, limit: int | None, until: datetime | None
+    ) -> R_co: ...
+
+
+class Stage(Protocol[R_co]):
+    """A stage as it is called: the run is made by the call; `trigger` says who called.
+
+    `limit` bounds the units; after `until` no unit is begun.
+    """
+
+    __name__: str
+
+    def __call__(
+        self,
+        *,
+        clock: Clock = ...,
+        limit: int | None = ...,
+        until: datetime | None = ...,
+        trigger: str = ...,
     ) -> R_co: ...
 
 
@@ -68,53 +78,70 @@ def stage(verb: Verb[R_co]) -> Stage[R_co]:
 
     @wraps(verb)
     def audited(
-        *, clock: Clock = timezone.now, limit: int | None = None, trigger: str = "command"
+        *,
+        clock: Clock = timezone.now,
+        limit: int | None = None,
+        until: datetime | None = None,
+        trigger: str = "command",
     ) -> R_co:
-        run = open_run(verb.__name__, trigger=trigger)
+        run = open_run(verb.__name__, trigger=trigger, now=clock())
         try:
-            report = verb(run, clock=clock, limit=limit)
-            close_run(run, status="done", report=asdict(report))
+            report = verb(run, clock=clock, limit=limit, until=until)
+            close_run(run, status="done", report=asdict(report), now=clock())
         except BaseException as error:  # KeyboardInterrupt and SystemExit close the row, too.
             claims.let_go(run)
-            close_run(run, status="failed", error=f"{type(error).__name__}: {error}")
+            message = f"{type(error).__name__}: {error}"
+            close_run(run, status="failed", error=message, now=clock())
             raise
         return report
 
     return audited
 
 
-def open_run(name: str, *, trigger: str) -> StageRun:
+def open_run(name: str, *, trigger: str, now: datetime) -> StageRun:
     """Start the row of a run, after closing those whose worker died."""
     with transaction.atomic(durable=True):
-        close_lost(name)
-        return StageRun.objects.create(stage=name, trigger_source=trigger, worker=worker_name())
+        close_lost(name, now=now)
+        return StageRun.objects.create(
+            stage=name, trigger_source=trigger, worker=worker_name(), started_at=now
+        )
 
 
 def close_run(
-    run: StageRun, *, status: str, report: dict[str, Any] | None = None, error: str = ""
+    run: StageRun,
+    *,
+    status: str,
+    now: datetime,
+    report: dict[str, Any] | None = None,
+    error: str = "",
 ) -> None:
     """Finish the row; the update names only what may change on it."""
     StageRun.objects.filter(pk=run.pk, status="running").update(
         status=status,
         report=report or {},
         error=error[:ERROR_CHARACTERS_MAX],
-        finished_at=timezone.now(),
+        finished_at=now,
     )
 
 
 def beat(run: StageRun) -> None:
-    """Say that the worker of this run is alive."""
+    """Say that the worker of this run is alive.
+
+    By the wall clock: a process lives in our time, also when its stage is told another one.
+    """
     StageRun.objects.filter(pk=run.pk).update(heartbeat_at=timezone.now())
 
 
-def close_lost(name: str) -> int:
+def close_lost(name: str, *, now: datetime) -> int:
     """Close running rows whose worker is gone: its process ended, or it fell silent."""
-    silent_since = timezone.now() - timedelta(minutes=RUN_LOST_MINUTES)
+    silence = timedelta(seconds=claims.silence_seconds(RUN_LOST_MINUTES * 60))
+    silent_since = timezone.now() - silence
     closed = 0
     for run in StageRun.objects.filter(stage=name, status="running"):
         if run.heartbeat_at < silent_since or not is_alive(run.worker):
             claims.let_go(run)
-            close_run(run, status="lost", error="the worker ended without closing its run")
+            error = "the worker ended without closing its run"
+            close_run(run, status="lost", error=error, now=now)
             closed += 1
     return closed
 

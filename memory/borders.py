@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
-from memory.attribution import cosine
+from memory.llm.vectors import cosine, mean
 
 #: Turns of one episode.
 # Why: what a distiller reads at once and a person reads in a minute.
@@ -205,10 +205,3 @@ def _window_cosine(stretch: Sequence[Turn], start: int, at: int) -> float | None
     before = mean([t.vector for t in stretch[at - TOPIC_WINDOW_TURNS : at] if t.vector is not None])
     after = mean([t.vector for t in stretch[at : at + TOPIC_WINDOW_TURNS] if t.vector is not None])
     return UNKNOWN if before is None or after is None else cosine(before, after)
-
-
-def mean(vectors: Sequence[Sequence[float]]) -> list[float] | None:
-    """Mean of vectors of one size; None of none."""
-    if not vectors:
-        return None
-    return [sum(column) / len(vectors) for column in zip(*vectors, strict=True)]

@@ -42,4 +42,14 @@ def queue(app_configs: Sequence[Any] | None, **kwargs: Any) -> list[CheckMessage
                 id="memory.E003",
             )
         )
+    longest = settings.PROCESS_SECONDS + settings.ARGUS.model_timeout_seconds
+    if cluster.get("timeout", 0) <= longest:
+        found.append(
+            Error(
+                f"Q_CLUSTER['timeout'] must be longer than {longest:g} s: PROCESS_SECONDS and one "
+                "model call (ARGUS_MODEL_TIMEOUT_SECONDS).",
+                hint="A pass would be cut off in the middle of a unit, again and again.",
+                id="memory.E004",
+            )
+        )
     return found

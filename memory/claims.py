@@ -16,15 +16,21 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.conf import settings
 from django.db import connection, transaction
 
+from memory import units as names
 from memory.errors import ArgusError, ContentError
 from memory.models import Claim, DistillFailure, StageRun
 
-#: Seconds a worker may hold a unit.
-# Why: above the model timeout and its fallback ladder; a killed worker's unit waits this long.
-# Calibrate: the longest `milliseconds` of llm_call for one unit, times two.
+#: Seconds a worker may hold a unit without a sign of life; it gives one before each model call.
+# Why: a killed worker's unit waits this long; a slow machine must not lose what it works on.
+# Calibrate: the longest `milliseconds` of llm_call, times two; longer timeouts raise it anyway.
 LEASE_SECONDS = 600
+
+#: Times the model timeout that a worker may be silent, where that is longer.
+# Why: a call may be read slowly to its end, and what it said must be written, too.
+TIMEOUTS_A_LEASE = 2
 
 #: Content failures after which a unit is parked.
 CONTENT_FAILURES_MAX = 5
@@ -112,6 +118,12 @@ def claim(run: StageRun, units: Sequence[str], *, now: datetime, limit: int) -> 
     return [held[unit] for unit in units if unit in held and held[unit] not in tired]
 
 
+def renew(batch: Sequence[Held], *, now: datetime) -> None:
+    """Renew the leases of what this worker still has of these."""
+    mine = Claim.objects.filter(pk__in=[one.id for one in batch])
+    mine.filter(worker__in={one.worker for one in batch}).update(lease_until=_lease(now))
+
+
 def begin(held: Held, *, now: datetime) -> bool:
     """Count the attempt and renew the lease, before the work. False: another worker has it."""
     mine = Claim.objects.filter(pk=held.id, worker=held.worker)
@@ -119,7 +131,13 @@ def begin(held: Held, *, now: datetime) -> bool:
 
 
 def _lease(now: datetime) -> datetime:
-    return now + timedelta(seconds=LEASE_SECONDS)
+    return now + timedelta(seconds=silence_seconds(LEASE_SECONDS))
+
+
+def silence_seconds(least: float) -> float:
+    """How long a living worker may say nothing: at least so long, and longer than a model call."""
+    longest: float = settings.ARGUS.model_timeout_seconds
+    return max(least, TIMEOUTS_A_LEASE * longest)
 
 
 def hand(run: StageRun) -> str:
@@ -172,27 +190,32 @@ def fail(run: StageRun, held: Held, error: ContentError, *, now: datetime) -> bo
         if parked:
             row.parked_at, row.parked_reason = now, str(error)[:500]
         row.save()
-        _record(run, held, error=error, attempt=row.content_failures, parked=parked)
+        _record(run, held, error=error, attempt=row.content_failures, parked=parked, now=now)
     return parked
 
 
 def park(run: StageRun, held: Held, *, reason: str, now: datetime) -> None:
-    """Set the unit aside until a person looks at it."""
+    """Set the unit aside until a person looks at it (`review.parked`)."""
     with transaction.atomic():
         Claim.objects.filter(pk=held.id).update(
             parked_at=now, parked_reason=reason, worker="", lease_until=None
         )
-        _record(run, held, error=ContentError(reason), attempt=held.attempts, parked=True)
+        error = ContentError(reason)
+        _record(run, held, error=error, attempt=held.attempts, parked=True, now=now)
 
 
-def _record(run: StageRun, held: Held, *, error: ContentError, attempt: int, parked: bool) -> None:
+def _record(
+    run: StageRun, held: Held, *, error: ContentError, attempt: int, parked: bool, now: datetime
+) -> None:
     DistillFailure.objects.create(
         stage=held.stage,
         unit=held.unit,
+        owner_id=names.owner_id(held.unit),
         kind="content",
         error=str(error)[:500],
         reply=zlib.compress(error.raw.encode(errors="backslashreplace")) if error.raw else b"",
         attempt=attempt,
         parked=parked,
         run=run,
+        created_at=now,
     )

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal
+from typing import Any
 
 from memory.attribution import NAME_CHARACTERS_MAX, Attributed, Registry, attribute
+from memory.models.record import Confidentiality, Kind, Visibility
 from memory.text.clean import clean, clean_text
 from memory.text.fence import unwrap
 from memory.text.identity import copy_key, dedup_key, near_key
@@ -41,10 +42,6 @@ FIELD_CHARACTERS_MAX = {
 #: Levels of objects and lists in metadata and locator.
 # Why: what the parser can still read may be too deep for whoever writes it down again.
 NESTING_LEVELS_MAX = 32
-
-Kind = Literal["turn", "document", "image", "event", "synthesis"]
-Visibility = Literal["private", "team", "common"]
-Confidentiality = Literal["public", "internal", "restricted", "secret"]
 
 
 @dataclass(frozen=True)

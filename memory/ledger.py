@@ -100,13 +100,15 @@ def emit(text: str, *, owner: Principal, kind: str, reference: str = "", now: da
     )
 
 
-def shown_before(
-    notes: Collection[UUID], *, owner: Principal, session: str, by: datetime
-) -> set[UUID]:
-    """Which of these notes had been put into this session before `by`."""
+def shown_in(notes: Collection[UUID], *, owner: Principal, session: str) -> set[UUID]:
+    """Which of these notes were ever put into this session.
+
+    Whenever it was: when a thing was said is told by the client's clock, when it was shown by ours,
+    and a statement that came first loses no more than one step of confidence.
+    """
     if not session:
         return set()
-    rows = Injection.objects.filter(
-        owner=owner, session=session, created_at__lte=by, note_ids__overlap=list(notes)
+    rows = Injection.objects.as_pipeline().filter(
+        owner=owner, session=session, note_ids__overlap=list(notes)
     )
     return {note for ids in rows.values_list("note_ids", flat=True) for note in ids} & set(notes)

@@ -6,16 +6,19 @@ Reads: note. Shared by dedup and by recall's links. Thresholds belong to the emb
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import zip_longest
+from uuid import UUID
 
 from django.contrib.postgres.search import SearchRank
 from django.db import connection, transaction
-from django.db.models import F
+from django.db.models import Case, F, FloatField, Q, When
 from pgvector.django import CosineDistance
 
+from memory.attribution import GLOBAL
 from memory.lexical import AnyOf, query_terms, selective, statistics
-from memory.models import Note
+from memory.models import Note, Project
 from memory.querysets import NoteQuerySet
 
 #: Neighbours taken from each of the two searches before any floor.
@@ -32,7 +35,7 @@ assert NEIGHBOURS_A_TRACK <= HNSW_EF_SEARCH
 
 @dataclass(frozen=True)
 class Neighbour:
-    """An older note with its cosine (None: found by words alone) and its lexical rank score."""
+    """An older note with its cosine (None: no vector of that embedder) and its rank by words."""
 
     note: Note
     similarity: float | None
@@ -48,32 +51,45 @@ def wide_scan() -> None:
         )
 
 
-def older_neighbours(note: Note, *, now: datetime, floor: float, limit: int) -> list[Neighbour]:
-    """Live notes of the same owner and project that are older or were judged before: those over the
-    embedder's floor by cosine, then those that share rare terms; at most `limit`, best first."""
-    pool = (
+def comparable(note: Note, *, now: datetime) -> NoteQuerySet:
+    """Live notes of the same owner and level that are older or were judged before, in the note's
+    project or in `global`: what holds everywhere is restated and changed inside projects, too.
+
+    The other way round no: a note of `global` says nothing about what one project does.
+    """
+    # A subquery over a tiny table: a join would keep the planner off HNSW.
+    everywhere = Project.objects.filter(name=GLOBAL).values("pk")
+    found: NoteQuerySet = (
         Note.objects.visible_to(note.owner)
         .live(now)
-        .filter(owner=note.owner, project=note.project, level=note.level)
+        .filter(Q(project=note.project_id) | Q(project__in=everywhere))
+        .filter(owner=note.owner, level=note.level)
         .met_by(note)
     )
-    by_words = _lexical(pool, note)
-    by_vector = _dense(pool, note) if note.embedding is not None else {}
-    notes = {one.pk: one for one, _ in (*by_vector.values(), *by_words.values())}
-    found = [
-        Neighbour(
-            notes[pk],
-            by_vector[pk][1] if pk in by_vector else None,
-            by_words[pk][1] if pk in by_words else None,
-        )
-        for pk in notes
-        if pk in by_words or by_vector[pk][1] >= floor
-    ]
-    found.sort(key=lambda n: (-(n.similarity or 0.0), -(n.lexical or 0.0), str(n.note.pk)))
-    return found[:limit]
+    return found
 
 
-def _dense(pool: NoteQuerySet, note: Note) -> dict[object, tuple[Note, float]]:
+def older_neighbours(note: Note, *, now: datetime, floor: float, limit: int) -> list[Neighbour]:
+    """Notes that this one should be held against, at most `limit`: by turns the nearest of those
+    over the embedder's floor by cosine, and the best of those that share rare terms."""
+    pool = comparable(note, now=now)
+    near = [one for one in _dense(pool, note) if (one.similarity or 0.0) >= floor]
+    worded = _lexical(pool, note)
+    ranks = {one.note.pk: one.lexical for one in worded}
+    near = [replace(one, lexical=ranks.get(one.note.pk)) for one in near]
+    # By turns: neither measure is on the other's scale, and either may be the one that knows.
+    found: dict[UUID, Neighbour] = {}
+    for pair in zip_longest(near, worded):
+        for one in pair:
+            if one is not None:
+                found.setdefault(one.note.pk, one)
+    return list(found.values())[:limit]
+
+
+def _dense(pool: NoteQuerySet, note: Note) -> list[Neighbour]:
+    """The nearest first."""
+    if note.embedding is None:
+        return []
     with transaction.atomic():
         wide_scan()
         rows = (
@@ -81,17 +97,27 @@ def _dense(pool: NoteQuerySet, note: Note) -> dict[object, tuple[Note, float]]:
             .annotate(distance=CosineDistance("embedding", note.embedding))
             .order_by("distance", "pk")[:NEIGHBOURS_A_TRACK]
         )
-        return {row.pk: (row, 1.0 - row.distance) for row in rows}
+        return [Neighbour(row, 1.0 - row.distance, None) for row in rows]
 
 
-def _lexical(pool: NoteQuerySet, note: Note) -> dict[object, tuple[Note, float]]:
+def _lexical(pool: NoteQuerySet, note: Note) -> list[Neighbour]:
+    """The best by words first, with their cosine where they have a vector of the same model."""
     known = statistics()
     asked = query_terms(note.content, known)
     if not asked:
-        return {}
-    rows = (
-        pool.filter(search=AnyOf(selective(asked, known)))
-        .annotate(rank=SearchRank(F("search"), AnyOf(asked)))
-        .order_by("-rank", "pk")[:NEIGHBOURS_A_TRACK]
-    )
-    return {row.pk: (row, float(row.rank)) for row in rows}
+        return []
+    rows = pool.filter(search=AnyOf(selective(asked, known)))
+    rows = rows.annotate(rank=SearchRank(F("search"), AnyOf(asked)))
+    if note.embedding is not None:
+        alike = When(
+            embedding_model=note.embedding_model, then=CosineDistance("embedding", note.embedding)
+        )
+        rows = rows.annotate(distance=Case(alike, output_field=FloatField()))
+    return [
+        Neighbour(
+            row,
+            None if (far := getattr(row, "distance", None)) is None else 1.0 - far,
+            float(row.rank),
+        )
+        for row in rows.order_by("-rank", "pk")[:NEIGHBOURS_A_TRACK]
+    ]

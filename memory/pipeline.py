@@ -6,17 +6,26 @@ Knows nothing about what a stage does; each leaves its own run and its report.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.utils import timezone
 
-from memory.audit import Clock
-from memory.stages.dedup import dedup
-from memory.stages.distill import distill
-from memory.stages.embed import embed
-from memory.stages.segment import segment
+from memory.audit import Clock, Stage
+from memory.stages import dedup as _dedup
+from memory.stages import distill as _distill
+from memory.stages import embed as _embed
+from memory.stages import segment as _segment
 
-PIPELINE = (segment, distill, embed, dedup)
+PIPELINE: tuple[Stage[Any], ...] = (_segment.segment, _distill.distill, _embed.embed, _dedup.dedup)
+
+#: What counts the units that wait for each stage.
+PENDING = {
+    "segment": _segment.pending,
+    "distill": _distill.pending,
+    "embed": _embed.pending,
+    "dedup": _dedup.pending,
+}
 
 
 @dataclass(frozen=True)
@@ -31,12 +40,28 @@ class ProcessReport:
 
 
 def process(
-    *, clock: Clock = timezone.now, limit: int | None = None, trigger: str = "command"
+    *,
+    clock: Clock = timezone.now,
+    limit: int | None = None,
+    seconds: float | None = None,
+    trigger: str = "command",
 ) -> ProcessReport:
-    """Run every stage once, in order; `limit` bounds the units of each."""
-    stages = {
-        verb.__name__: asdict(verb(clock=clock, limit=limit, trigger=trigger)) for verb in PIPELINE
-    }
+    """Run every stage once, in order; `limit` bounds the units of each, `seconds` the whole.
+
+    What is left of the time is shared alike by the stages still to come: none of them starves.
+    """
+    end = None if seconds is None else clock() + timedelta(seconds=seconds)
+    stages: dict[str, dict[str, Any]] = {}
+    for place, verb in enumerate(PIPELINE):
+        now = clock()
+        until = None if end is None else now + (end - now) / (len(PIPELINE) - place)
+        report = verb(clock=clock, limit=limit, until=until, trigger=trigger)
+        stages[verb.__name__] = asdict(report)
     troubles = ("parked", "transient_failures", "content_failures", "failed")
     ok = not any(report.get(name) for report in stages.values() for name in troubles)
     return ProcessReport(stages, ok)
+
+
+def pending(now: datetime) -> dict[str, int]:
+    """Units that wait for each stage as things stand; a stage makes work for the next ones."""
+    return {verb.__name__: PENDING[verb.__name__](now) for verb in PIPELINE}

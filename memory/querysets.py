@@ -19,19 +19,14 @@ class Unscoped(RuntimeError):
     """A read of owned rows named no principal: call .visible_to(principal) or .as_pipeline()."""
 
 
-class OwnedQuerySet(models.QuerySet[Any]):
-    """Rows with `owner` and `visibility`; reads only after a scope was named."""
+class OwnerQuerySet(models.QuerySet[Any]):
+    """Rows with an `owner`, who alone sees them; reads only after a scope was named."""
 
     _scoped = False
 
     def visible_to(self, principal: Any) -> Self:
-        """Rows of the principal, of people who share a group with it (team), and common ones."""
-        if principal is None or principal.pk is None:
-            raise Unscoped
-        # A subquery over two tiny tables, hashed once: a join would keep the planner off HNSW.
-        mates = type(principal)._base_manager.filter(groups__members=principal).values("pk")
-        seen = Q(owner=principal) | Q(visibility="common") | Q(visibility="team", owner__in=mates)
-        return self._open().filter(seen)
+        """Rows of the principal."""
+        return self._open().filter(owner=_somebody(principal))
 
     def as_pipeline(self) -> Self:
         """Every owner's rows, for stages, which keep owners apart by the units they work on."""
@@ -46,6 +41,11 @@ class OwnedQuerySet(models.QuerySet[Any]):
         clone: Self = super()._clone()  # type: ignore[misc]
         clone._scoped = self._scoped
         return clone
+
+    def resolve_expression(self, *args: Any, **kwargs: Any) -> Any:
+        """Inside another query, as in `note__in=rows`."""
+        self._guard()
+        return super().resolve_expression(*args, **kwargs)
 
     def _guard(self) -> None:
         if not self._scoped:
@@ -78,6 +78,33 @@ class OwnedQuerySet(models.QuerySet[Any]):
     def delete(self) -> tuple[int, dict[str, int]]:
         self._guard()
         return super().delete()
+
+
+class OwnedQuerySet(OwnerQuerySet):
+    """Rows with `owner` and `visibility`."""
+
+    def visible_to(self, principal: Any) -> Self:
+        """Rows of the principal, of people who share a group with it (team), and common ones."""
+        mates = _mates(_somebody(principal))
+        seen = Q(owner=principal) | Q(visibility="common") | Q(visibility="team", owner__in=mates)
+        return self._open().filter(seen)
+
+    def decidable_by(self, principal: Any) -> Self:
+        """Rows whose fate the principal may settle: its own, and what people who share a group with
+        it let others see. What strangers show to everybody is there to be read alone."""
+        shared = Q(visibility__in=("team", "common"), owner__in=_mates(_somebody(principal)))
+        return self._open().filter(Q(owner=principal) | shared)
+
+
+def _somebody(principal: Any) -> Any:
+    if principal is None or principal.pk is None:
+        raise Unscoped
+    return principal
+
+
+def _mates(principal: Any) -> Any:
+    # A subquery over two tiny tables, hashed once: a join would keep the planner off HNSW.
+    return type(principal)._base_manager.filter(groups__members=principal).values("pk")
 
 
 class NoteQuerySet(OwnedQuerySet):
@@ -113,17 +140,14 @@ class NoteQuerySet(OwnedQuerySet):
     def older_than(self, note: Any) -> Self:
         """Notes made before this one; of those made at once the one said earlier is older, of twins
         the one with the lower id. `by_age` is the same order."""
-        earlier = Q(created_at__lt=note.created_at)
-        said = Q(created_at=note.created_at, valid_from__lt=note.valid_from)
-        twin = Q(created_at=note.created_at, valid_from=note.valid_from, pk__lt=note.pk)
-        return self.filter(earlier | said | twin)
+        return self.filter(_older(note))
 
     def met_by(self, note: Any) -> Self:
         """Whom dedup holds this note against: all older ones, and those judged before it, which
         did not meet it when they were. So every two notes meet once."""
         verdicts = self.model._meta.get_field("verdicts").related_model._base_manager
-        judged = self.filter(Exists(verdicts.filter(note=OuterRef("pk"))))
-        return (self.older_than(note) | judged).exclude(pk=note.pk)
+        judged = Exists(verdicts.filter(note=OuterRef("pk")))
+        return self.filter(_older(note) | judged).exclude(pk=note.pk)
 
     def unjudged(self) -> Self:
         return self.filter(verdicts__isnull=True)
@@ -131,3 +155,9 @@ class NoteQuerySet(OwnedQuerySet):
     def by_age(self) -> Self:
         """Oldest first, as `older_than` has it."""
         return self.order_by("created_at", "valid_from", "pk")
+
+
+def _older(note: Any) -> Q:
+    said = Q(created_at=note.created_at, valid_from__lt=note.valid_from)
+    twin = Q(created_at=note.created_at, valid_from=note.valid_from, pk__lt=note.pk)
+    return Q(created_at__lt=note.created_at) | said | twin

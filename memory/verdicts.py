@@ -1,6 +1,6 @@
 """What a verdict does to two notes: apply it, hold it for a person, take it back.
 
-Reads: evidence, injection. Writes: note (by retire), evidence, dedup_verdict.
+Reads: evidence, injection, dedup_verdict. Writes: note (by retire), evidence.
 Knows nothing about how a verdict was reached, or who may decide a held one (review does).
 """
 
@@ -10,10 +10,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+from django.db.models import Q
+
 from memory import retire
 from memory.errors import Conflict
-from memory.ledger import shown_before
+from memory.ledger import shown_in
 from memory.models import DedupVerdict, Evidence, Note
+from memory.querysets import NoteQuerySet
 
 #: Confidence of an old note from which on a supersession waits for a person.
 # Why: two independent corroborations (0.5, 0.65, 0.755) are worth a person's minute.
@@ -39,14 +42,28 @@ class Effect:
     held: bool = False
 
 
+@dataclass(frozen=True)
+class Step:
+    """Confidence of the note that stays, before and after, and whether the new one bore it out."""
+
+    before: float | None = None
+    after: float | None = None
+    corroborates: bool = False
+
+
 def effect(verdict: str, new: Note, old: Note | None) -> Effect:
-    """Pure: the consequences of a verdict about `new` and the older note `old`."""
+    """Pure: the consequences of a verdict about `new` and the older note `old`.
+
+    Two notes of two projects (one of them `global`) are never settled without a person: what holds
+    everywhere does not end because one project says otherwise.
+    """
     if old is None or verdict == "distinct":
         return Effect(kept=new)
+    across = new.project_id != old.project_id
     if verdict == "duplicate":
-        return Effect(kept=old, retired=new, reason="duplicate")
+        return Effect(kept=old, retired=new, reason="duplicate", held=across)
     if verdict == "refine":
-        return Effect(kept=new, retired=old, reason="refined")
+        return Effect(kept=new, retired=old, reason="refined", held=across)
     # What was said later holds, whichever of the two was read later.
     winner, loser = (new, old) if new.valid_from >= old.valid_from else (old, new)
     return Effect(
@@ -54,8 +71,20 @@ def effect(verdict: str, new: Note, old: Note | None) -> Effect:
         retired=loser,
         reason="superseded",
         valid_to=max(winner.valid_from, loser.valid_from),
-        held=loser.confidence >= HOLD_CONFIDENCE_MIN,
+        held=across or loser.confidence >= HOLD_CONFIDENCE_MIN,
     )
+
+
+def step(verdict: str, new: Note, old: Note | None) -> Step:
+    """What a verdict does to confidence: a duplicate lends the old note a step when it is
+    independent, a refinement inherits the old note's confidence with that step."""
+    if old is None or verdict not in ("duplicate", "refine"):
+        return Step()
+    counts = corroborates(new, old)
+    borne_out = raised(old.confidence) if counts else old.confidence
+    if verdict == "duplicate":
+        return Step(old.confidence, borne_out, counts)
+    return Step(new.confidence, max(new.confidence, borne_out), counts)
 
 
 def raised(confidence: float) -> float:
@@ -63,11 +92,20 @@ def raised(confidence: float) -> float:
     return round(confidence + CONFIDENCE_STEP_SHARE * (1 - confidence), 6)
 
 
+def carried(confidence: float, *, before: float, after: float) -> float:
+    """The confidence when the step from `before` to `after` is laid on it, whatever other steps it
+    took meanwhile; with the two swapped, when the step is taken out again."""
+    if before >= 1:
+        return after
+    rest = (1 - confidence) * (1 - after) / (1 - before)
+    return round(min(1.0, max(0.0, 1 - rest)), 6)
+
+
 def corroborates(new: Note, old: Note) -> bool:
     """Whether the new note is independent evidence for the old one.
 
     Not from a session that already bears the old one out, not from a near copy of a raw item, and
-    never when Argus itself had put the old note before the session that said it again.
+    never when Argus itself had put the old note, or one that went into it, before that session.
     """
     rows = Evidence.objects.filter(note__in=(new.pk, old.pk), raw_item__isnull=False)
     values = rows.values_list(
@@ -81,29 +119,58 @@ def corroborates(new: Note, old: Note) -> bool:
         heard[note].add((source, session or f"item {item}"))
     if not heard[new.pk] or heard[new.pk] & heard[old.pk]:
         return False
-    echoes = shown_before([old.pk], owner=new.owner, session=new.session, by=new.valid_from)
-    return not echoes
+    return not shown_in(gone_into(old), owner=new.owner, session=new.session)
 
 
-def apply(row: DedupVerdict, result: Effect, *, now: datetime) -> None:
-    """Carry out a verdict whose row is being written; call inside its transaction.
+def gone_into(note: Note) -> set[UUID]:
+    """The note, and all that were retired into it as duplicates or by being refined, step by step:
+    who was shown one of them was told the same."""
+    family, edge = {note.pk}, {note.pk}
+    standing = DedupVerdict.objects.as_pipeline().filter(status__in=("applied", "approved"))
+    while edge:
+        merged = Q(verdict="duplicate", target__in=edge) | Q(verdict="refine", note__in=edge)
+        pairs = standing.filter(merged).values_list("note", "target")
+        edge = {pk for pair in pairs for pk in pair} - family
+        family |= edge
+    return family
+
+
+def lock(new: Note, old: Note | None, *, now: datetime) -> tuple[Note, Note | None]:
+    """Both notes as they stand, locked. Raises Conflict when either is no longer live."""
+    wanted = {new.pk} if old is None else {new.pk, old.pk}
+    rows = _locked(Note.objects.as_pipeline().live(now).filter(pk__in=wanted))
+    if len(rows) != len(wanted):
+        raise Conflict("one of the two notes is no longer live")
+    return rows[new.pk], rows[old.pk] if old is not None else None
+
+
+def _locked(notes: NoteQuerySet) -> dict[UUID, Note]:
+    # In one order: who wants the same two notes waits for the other and not in a ring.
+    rows = notes.select_related("owner").defer("embedding", "search").order_by("pk")
+    return {row.pk: row for row in rows.select_for_update(of=("self",), no_key=True)}
+
+
+def apply(row: DedupVerdict, *, now: datetime) -> None:
+    """Carry out a verdict; call inside the transaction that writes its row.
 
     Raises Conflict when either note is no longer live: someone else decided meanwhile.
     """
+    new, old = lock(row.note, row.target, now=now)
+    result = effect(row.verdict, new, old)
     if result.retired is None:
         return
-    if not retire.retire(
-        [result.retired.pk], reason=result.reason, now=now, valid_to=result.valid_to
-    ):
-        raise Conflict(f"note {result.retired.pk} is no longer live")
+    retire.retire([result.retired.pk], reason=result.reason, now=now, valid_to=result.valid_to)
     if result.reason == "superseded":
         return
-    hand_over(result.retired, result.kept, origin=result.reason)
-    if row.confidence_after is not None:
-        retire.set_confidence(result.kept.pk, row.confidence_after)
+    hand_over(result.retired, result.kept, origin=result.reason, now=now)
+    if row.confidence_before is not None and row.confidence_after is not None:
+        moved = carried(
+            result.kept.confidence, before=row.confidence_before, after=row.confidence_after
+        )
+        retire.set_confidence(result.kept.pk, moved)
 
 
-def hand_over(retired: Note, kept: Note, *, origin: str) -> None:
+def hand_over(retired: Note, kept: Note, *, origin: str, now: datetime) -> None:
     """The kept note stands on the evidence of both."""
     standing = set(
         Evidence.objects.filter(note=kept).values_list("raw_item_id", "start", "end", "parent_id")
@@ -118,6 +185,7 @@ def hand_over(retired: Note, kept: Note, *, origin: str) -> None:
             end=edge.end,
             sha256=edge.sha256,
             origin=origin,
+            created_at=now,
         )
         for edge in Evidence.objects.filter(note=retired)
         if (edge.raw_item_id, edge.start, edge.end, edge.parent_id) not in standing
@@ -127,17 +195,22 @@ def hand_over(retired: Note, kept: Note, *, origin: str) -> None:
 def take_back(row: DedupVerdict) -> None:
     """Undo what an applied verdict did to the two notes; call inside the undo's transaction.
 
-    Evidence handed over stays with the kept note: it is a true quote. Raises Conflict when a later
-    verdict built on this one.
+    Evidence handed over stays with the kept note: it is a true quote. The kept note loses this
+    verdict's step of confidence and keeps those of others. Raises Conflict when a later verdict
+    built on this one.
     """
     if row.target is None or row.verdict == "distinct":
         raise Conflict("this verdict changed nothing")
-    result = effect(row.verdict, row.note, row.target)
+    both = (row.note.pk, row.target.pk)
+    rows = _locked(Note.objects.as_pipeline().filter(pk__in=both))
+    result = effect(row.verdict, rows[row.note.pk], rows[row.target.pk])
     assert result.retired is not None
-    kept = Note.objects.as_pipeline().select_for_update(no_key=True).get(pk=result.kept.pk)
-    if kept.deleted_at is not None:
-        raise Conflict(f"note {kept.pk} was retired by a later verdict: undo that one first")
+    if result.kept.deleted_at is not None:
+        raise Conflict(f"note {result.kept.pk} was retired by a later verdict: undo that one first")
     if not retire.revive(result.retired.pk):
         raise Conflict(f"note {result.retired.pk} is not retired")
-    if row.confidence_after is not None and kept.confidence == row.confidence_after:
-        retire.set_confidence(kept.pk, row.confidence_before or CONFIDENCE_START)
+    if row.confidence_before is not None and row.confidence_after is not None:
+        moved = carried(
+            result.kept.confidence, before=row.confidence_after, after=row.confidence_before
+        )
+        retire.set_confidence(result.kept.pk, moved)

@@ -43,11 +43,15 @@ def render(notes: Sequence[Mapping[str, Any]]) -> Block:
 
 def line(note: Mapping[str, Any]) -> str:
     """One note as one line: where, when and from whom, then what was said, on one line."""
+    speaker = SPEAKERS.get(note["said_by"], note["said_by"] or "recorded")
     told = [
         note["project__name"] or "no project",
         f"{note['valid_from']:%Y-%m-%d}",
-        SPEAKERS.get(note["said_by"], note["said_by"] or "recorded"),
+        # Somebody else's note never reads as the user's own words.
+        f"shared by {note['shared_by']}, {speaker}" if note.get("shared_by") else speaker,
     ]
+    if note.get("disputed"):
+        told.append("disputed: a newer statement waits for a decision")
     context = f" ({note['context']})" if note["context"] else ""
     # Every part came from a client: a line break in one would start a line of its own.
     return " ".join(f"- [{', '.join(told)}] {note['content']}{context}".split())

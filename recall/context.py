@@ -18,7 +18,7 @@ from memory.attribution import GLOBAL
 from memory.ledger import emit
 from memory.models import Injection, Note, Principal
 from recall.block import Block, render
-from recall.search import COLUMNS
+from recall.search import COLUMNS, told
 from recall.where import where
 
 #: Notes of a context.
@@ -38,7 +38,8 @@ class Context:
     injection: int
 
     def as_json(self) -> dict[str, Any]:
-        told = ("title", "content", "context", "said_by", "confidence", "importance", "tags")
+        named = ("title", "content", "context", "said_by", "confidence", "importance", "tags")
+        named += ("shared_by", "disputed")
         return {
             "outcome": self.outcome,
             "text": self.text,
@@ -47,7 +48,7 @@ class Context:
                     "id": str(note["id"]),
                     "project": note["project__name"],
                     "valid_from": note["valid_from"].isoformat(),
-                    **{name: note[name] for name in told},
+                    **{name: note[name] for name in named},
                 }
                 for note in self.notes
             ],
@@ -68,7 +69,7 @@ def recall_context(
         default=Value(1),
         output_field=IntegerField(),
     )
-    rows = list(
+    found = (
         Note.objects.visible_to(principal)
         .live(now)
         .filter(project__name__in=[name for name in (here.project, GLOBAL) if name])
@@ -76,6 +77,7 @@ def recall_context(
         .order_by("own", "-importance", "-valid_from", "pk")
         .values(*COLUMNS)[:CONTEXT_NOTES_MAX]
     )
+    rows = told(list(found), principal=principal)
     block: Block = render(rows)
     notes = tuple(rows[position] for position in block.included)
     row = Injection.objects.create(

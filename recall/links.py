@@ -90,9 +90,11 @@ def _chain(note: Note, principal: Principal) -> list[dict[str, Any]]:
     edge: set[UUID] = {note.pk}
     rows: dict[int, DedupVerdict] = {}
     for _ in range(CHAIN_STEPS_MAX):
-        found = DedupVerdict.objects.filter(
-            Q(note__in=edge) | Q(target__in=edge), target__isnull=False
-        ).exclude(pk__in=rows)
+        found = (
+            DedupVerdict.objects.as_pipeline()
+            .filter(Q(note__in=edge) | Q(target__in=edge), target__isnull=False)
+            .exclude(pk__in=rows)
+        )
         fresh = {row.pk: row for row in found}
         if not fresh:
             break

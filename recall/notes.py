@@ -24,7 +24,7 @@ from recall.block import render
 from recall.fusion import fuse
 from recall.gates import Asked, ask
 from recall.scoring import KEYWORD_FLOOR, Floors, Hit, weigh
-from recall.search import Tracks, search
+from recall.search import Tracks, search, told
 from recall.where import Where, where
 
 #: Notes put before an agent for one prompt.
@@ -122,8 +122,9 @@ def _search(
         if not hit.refused:
             chosen.setdefault(hit.note["content_key"], hit)
     top = list(chosen.values())[:NOTES_MAX]
-    block = render([hit.note for hit in top])
-    notes = tuple(top[position] for position in block.included)
+    rows = told([hit.note for hit in top], principal=principal)
+    block = render(rows)
+    notes = tuple(replace(top[place], note=rows[place]) for place in block.included)
     return Recalled(
         _outcome(weighed, notes),
         block.text,
@@ -176,7 +177,7 @@ def _record(recalled: Recalled, here: Where, *, principal: Principal, now: datet
 
 def _told(hit: Hit, rank: int) -> dict[str, Any]:
     note = hit.note
-    told = {
+    more = {
         "title": note["title"],
         "content": note["content"],
         "context": note["context"],
@@ -185,5 +186,7 @@ def _told(hit: Hit, rank: int) -> dict[str, Any]:
         "valid_from": note["valid_from"].isoformat(),
         "confidence": note["confidence"],
         "tags": note["tags"],
+        "shared_by": note["shared_by"],
+        "disputed": note["disputed"],
     }
-    return {**hit.as_json(rank=rank, injected=True), "id": str(note["id"]), **told}
+    return {**hit.as_json(rank=rank, injected=True), "id": str(note["id"]), **more}

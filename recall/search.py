@@ -15,14 +15,14 @@ from uuid import UUID
 
 from django.contrib.postgres.search import SearchRank
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, Q
 from pgvector.django import CosineDistance
 
 from memory.errors import Confidential, ContentError, InfraError
 from memory.lexical import AnyOf, query_terms, selective, statistics
 from memory.llm.choice import embedder
 from memory.llm.ports import Origin
-from memory.models import Note, Principal
+from memory.models import DedupVerdict, Note, Principal
 from memory.neighbours import wide_scan
 
 #: Notes that each track brings to the fusion.
@@ -34,6 +34,7 @@ TRACK_DEPTH = 30
 COLUMNS = (
     "id", "title", "content", "context", "tags", "importance", "confidence", "memory_kind",
     "said_by", "project_id", "project__name", "valid_from", "valid_to", "content_key", "session",
+    "owner_id", "owner__name",
 )  # fmt: skip
 
 
@@ -102,6 +103,26 @@ def search(query: str, *, principal: Principal, now: datetime) -> Tracks:
     }
     notes = {row["id"]: row for rows in found.values() for row in rows}
     return Tracks(ranked, model.name, tuple(asked), notes, degraded, timings)
+
+
+def told(rows: Sequence[Mapping[str, Any]], *, principal: Principal) -> list[dict[str, Any]]:
+    """These rows with what a reader must know beside them: whose they are, when not the reader's
+    own (`shared_by`), and whether a supersession of them waits for a person (`disputed`)."""
+    if not rows:
+        return []
+    ids = [row["id"] for row in rows]
+    pending = DedupVerdict.objects.as_pipeline().filter(
+        Q(note__in=ids) | Q(target__in=ids), status="pending"
+    )
+    held = {pk for pair in pending.values_list("note", "target") for pk in pair}
+    return [
+        {
+            **row,
+            "shared_by": "" if row["owner_id"] == principal.pk else row["owner__name"],
+            "disputed": row["id"] in held,
+        }
+        for row in rows
+    ]
 
 
 def _since(started: float) -> float:

@@ -18,9 +18,11 @@ from memory.models import Decision, DedupVerdict, Note, Principal
 
 
 def pending(principal: Principal) -> list[DedupVerdict]:
-    """Verdicts that wait for a person, oldest first, on notes that the principal may see."""
-    seen = Note.objects.visible_to(principal).values("pk")
-    rows = DedupVerdict.objects.filter(status="pending", note__in=seen, target__in=seen)
+    """Verdicts that wait, oldest first, and that this principal may decide: both notes are its own,
+    or shown to a group or to all by people who share a group with it."""
+    mine = Note.objects.decidable_by(principal).values("pk")
+    pending = DedupVerdict.objects.as_pipeline().filter(status="pending")
+    rows = pending.filter(note__in=mine, target__in=mine)
     return list(rows.select_related("note", "target", "note__project").order_by("created_at", "pk"))
 
 
@@ -28,8 +30,7 @@ def approve(verdict_id: int, *, by: Principal, now: datetime, reason: str = "") 
     """Do what the verdict says: the newer note stays, the older one is retired."""
 
     def effect(row: DedupVerdict) -> str:
-        result = verdicts.effect(row.verdict, row.note, row.target)
-        verdicts.apply(row, result, now=now)
+        verdicts.apply(row, now=now)
         return "approved"
 
     return _decide(verdict_id, "approve", ("pending",), effect, by=by, now=now, reason=reason)
@@ -70,10 +71,11 @@ def _decide(
 ) -> DedupVerdict:
     """Change a verdict under its lock. Raises NotFound, or Conflict with who decided and when."""
     with transaction.atomic():
-        seen = Note.objects.visible_to(by).values("pk")
-        row = (
-            DedupVerdict.objects.select_for_update(of=("self",), no_key=True)
-            .filter(Q(target__in=seen) | Q(target__isnull=True), pk=verdict_id, note__in=seen)
+        mine = Note.objects.decidable_by(by).values("pk")
+        row: DedupVerdict | None = (
+            DedupVerdict.objects.as_pipeline()
+            .select_for_update(of=("self",), no_key=True)
+            .filter(Q(target__in=mine) | Q(target__isnull=True), pk=verdict_id, note__in=mine)
             # Not `decided_by`: after waiting for the lock it would be who it was before.
             .select_related("note__owner", "target__owner")
             .first()

@@ -81,7 +81,7 @@ def test_it_takes_a_session_from_capture_to_recall_and_leaves_every_row(clone_db
     captured = post(client, "/capture", batch)
     assert (captured["stored"], captured["duplicates"]) == (5, 0)
     assert captured["refused"] == {"poison": 1}
-    receipt = CaptureReceipt.objects.get(pk=captured["receipt"])
+    receipt = CaptureReceipt.objects.as_pipeline().get(pk=captured["receipt"])
     assert (receipt.owner, receipt.key, receipt.seen, receipt.stored) == (alice, row, 6, 5)
     assert receipt.client_range == batch["range"] and receipt.session_end == batch["session_end"]
     assert [refusal["index"] for refusal in receipt.refusals] == [4]
@@ -124,12 +124,12 @@ def test_it_takes_a_session_from_capture_to_recall_and_leaves_every_row(clone_db
         assert edge.raw_item is not None
         assert edge.raw_item.body[edge.start : edge.end] == edge.quote
         assert note.valid_from == edge.raw_item.occurred_at < note.created_at
-        assert DedupVerdict.objects.get(note=note).run == runs["dedup"]
+        assert DedupVerdict.objects.as_pipeline().get(note=note).run == runs["dedup"]
     ports = {(call.port, call.outcome) for call in LlmCall.objects.exclude(stage="recall")}
     assert ports >= {("distill", "ok"), ("embed", "ok")}
     assert {call.run_id for call in LlmCall.objects.all()} >= {runs["distill"].pk, runs["embed"].pk}
     rejected = sum((processed["distill"]["rejected"] or {}).values())
-    assert GateRejection.objects.count() == rejected
+    assert GateRejection.objects.as_pipeline().count() == rejected
     assert not DistillFailure.objects.exists()
     assert not Claim.objects.filter(lease_until__isnull=False).exists()
 
@@ -140,7 +140,7 @@ def test_it_takes_a_session_from_capture_to_recall_and_leaves_every_row(clone_db
     )  # fmt: skip
     assert recalled["outcome"] == "injected" and "5433" in recalled["text"]
     assert MARK in recalled["text"]
-    injection = Injection.objects.get(pk=recalled["injection"])
+    injection = Injection.objects.as_pipeline().get(pk=recalled["injection"])
     assert (injection.owner, injection.session, injection.outcome) == (alice, "flow-2", "injected")
     assert [str(pk) for pk in injection.note_ids] == [note["id"] for note in recalled["notes"]]
     emission = Emission.objects.get(reference=str(injection.pk))
@@ -160,4 +160,7 @@ def test_it_leaves_a_receipt_also_when_nothing_is_stored() -> None:
     client = Client(headers={"authorization": f"Bearer {key}"})
     reply = post(client, "/capture", {"items": [item(1, "user", "  ")]})
     assert reply["stored"] == 0 and reply["refused"] == {"empty": 1}
-    assert CaptureReceipt.objects.get(pk=reply["receipt"]).refusals[0]["reason"] == "empty"
+    assert (
+        CaptureReceipt.objects.as_pipeline().get(pk=reply["receipt"]).refusals[0]["reason"]
+        == "empty"
+    )

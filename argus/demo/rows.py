@@ -35,7 +35,7 @@ Row = dict[str, Any]
 
 def capture(owner: Principal) -> Row:
     """Receipts in sum, and the record by source."""
-    receipts = CaptureReceipt.objects.filter(owner=owner)
+    receipts = CaptureReceipt.objects.visible_to(owner)
     totals = receipts.aggregate(
         seen=Sum("seen", default=0),
         stored=Sum("stored", default=0),
@@ -85,7 +85,7 @@ def segment(owner: Principal) -> Row:
 def distill(owner: Principal, shown: int) -> Row:
     """Notes by distiller, some of them, what the gate refused, and what is parked."""
     notes = _own(Note, owner)
-    rejections = GateRejection.objects.filter(owner=owner).order_by("pk")
+    rejections = GateRejection.objects.visible_to(owner).order_by("pk")
     fields = ("title", "said_by", "model_real", "confidence", "retired_reason", "valid_from")
     best = notes.order_by("-importance", "valid_from", "pk")
     return {
@@ -109,7 +109,7 @@ def embed(owner: Principal) -> Row:
 
 def dedup(owner: Principal) -> Row:
     """Verdicts by kind and status, who judged, and every one that is more than distinct."""
-    verdicts = DedupVerdict.objects.filter(owner=owner)
+    verdicts = DedupVerdict.objects.visible_to(owner)
     told = verdicts.exclude(verdict="distinct").order_by("note__valid_from", "pk")
     return {
         "kinds": list(
@@ -136,7 +136,7 @@ def dedup(owner: Principal) -> Row:
 
 def recall(owner: Principal) -> Row:
     """Injection rows by outcome."""
-    return {"outcomes": _tally(Injection.objects.filter(owner=owner), "outcome")}
+    return {"outcomes": _tally(Injection.objects.visible_to(owner), "outcome")}
 
 
 def runs(since: int) -> list[Row]:

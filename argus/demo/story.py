@@ -21,7 +21,7 @@ from memory.access import principal
 from memory.claims import CONTENT_FAILURES_MAX
 from memory.files import FileTally, capture_files
 from memory.llm.choice import around_distiller
-from memory.models import Principal, RawItem
+from memory.models import Principal
 from memory.models.note import VERDICTS
 from memory.stages.dedup import dedup
 from memory.stages.distill import distill
@@ -30,8 +30,8 @@ from memory.stages.segment import segment
 from recall.context import Context, recall_context
 from recall.notes import Recalled, recall_notes
 
-#: Who owns the demo's rows where the operator already has a memory of its own.
-APART = "demo"
+#: Who owns the demo's rows: never the operator, whose record would keep a made-up story for ever.
+OWNER = "demo"
 
 #: Notes of the distill table.
 NOTES_SHOWN = 8
@@ -79,7 +79,7 @@ class Story:
 def play() -> Story:
     """Capture, process, recall, count. A second run stores nothing and asks again."""
     folder = Path(settings.BASE_DIR) / "tests" / "fixtures"
-    owner = whose(folder / "demo")
+    owner = principal(OWNER)
     before = rows.last_run()
     tally = capture_files([folder / "demo"], owner=owner)
     _process(folder / "demo-replies", owner)
@@ -107,21 +107,6 @@ def place() -> str:
     if settings.ARGUS.embedded:
         return str(postgres.start(settings.ARGUS.home).root)
     return f"the database {connection.settings_dict['NAME']} of ARGUS_DATABASE_URL"
-
-
-def whose(folder: Path) -> Principal:
-    """Who owns the demo: whoever has it already; else the operator while nothing else is there."""
-    me = principal()
-    if not RawItem.objects.as_pipeline().exists() or _has(me, folder):
-        return me
-    return principal(APART)
-
-
-def _has(owner: Principal, folder: Path) -> bool:
-    """Whether this owner's record holds every file of the demo."""
-    if not RawItem.objects.visible_to(owner).filter(owner=owner).exists():
-        return False
-    return capture_files([folder], owner=owner, dry_run=True).stored == 0
 
 
 def _process(replies: Path, owner: Principal) -> None:

@@ -259,8 +259,10 @@ def _next(story: Story) -> Page:
         *said("holds", f"{run} hold list    (approve, reject and undo take the number)"),
         *said("recall", f'{run} recall "..." --cwd {HARBOR}'),
         *said("yours", ".venv/bin/python manage.py capture ~/.claude/projects    (then: process)"),
-        *said("whose", f"The demo is part of the memory of “{story.owner}”, in {story.place}."),
-        *said("apart", "ARGUS_HOME=/tmp/argus-demo make demo    (in a database of its own)"),
+        *said(
+            "whose",
+            f"The demo is the memory of “{story.owner}”, apart from yours, in {story.place}.",
+        ),
     ]
     return Page("WHERE TO LOOK NEXT" if story.ok else "THE STORY DID NOT COME OUT", lines)
 

@@ -22,6 +22,7 @@ from memory.llm.ports import Origin, Usage
 from memory.llm.remote.tokens import estimate
 from memory.models import Cooldown, LlmCall, TokenDay
 from memory.models.record import CONFIDENTIALITIES
+from memory.text.clean import clean_text
 from memory.text.secrets import redact
 
 T = TypeVar("T")
@@ -36,6 +37,10 @@ COOLDOWN_SECONDS = 30
 # Calibrate: above the longest window of a real rate limit (an hour).
 COOLDOWN_SECONDS_MAX = 3600
 
+#: Most tokens that one call is taken to have cost, and characters of the name a server gives itself.
+# Why: both are the server's word; the ledger's row is written whatever it says.
+TOKENS_A_CALL_MAX = 10**9
+MODEL_CHARS_MAX = 200
 
 #: Stands for no limit in the books of a day.
 TOKENS_A_DAY_MAX = 2**62
@@ -90,6 +95,10 @@ class Away(InfraError):
         self.rests = rests
 
 
+class Oversized(ContentError):
+    """The answer is longer than is read."""
+
+
 @dataclass
 class _Row:
     """What the ledger will say about the call in hand."""
@@ -124,7 +133,7 @@ def ask(
         ahead = sum(map(estimate, texts))
         # The budget stops background work; a prompt that waits for its vector is only counted,
         # unless the budget says that nothing may be asked.
-        limit = settings.ARGUS.tokens_per_day
+        limit: int | None = settings.ARGUS.tokens_per_day
         limit = None if limit and origin.stage == "recall" else limit
         day = _reserve(ahead + question.tokens_out_max, clock(), row, limit=limit)
         try:
@@ -150,6 +159,11 @@ def record_local(
     question = Question(port, "local", usage.model_asked, (), usage.prompt_version)
     row = _Row(outcome, usage.model_real, milliseconds=milliseconds)
     _write(question, origin, row, timezone.now())
+
+
+def since(started: float) -> int:
+    """Whole milliseconds since this reading of `time.monotonic`."""
+    return round((time.monotonic() - started) * 1000)
 
 
 def may_leave(confidentiality: str) -> bool:
@@ -199,24 +213,31 @@ def _exchange(
     started = time.monotonic()
     try:
         reply = send(texts)
-        row.model_real = reply.model_real
-        row.tokens_in = ahead if reply.tokens_in is None else reply.tokens_in
-        row.tokens_out = estimate(reply.text) if reply.text else 0
-        if reply.tokens_out is not None:
-            row.tokens_out = reply.tokens_out
+        row.model_real = clean_text(reply.model_real)[0][:MODEL_CHARS_MAX]
+        row.tokens_in = _counted(reply.tokens_in, ahead)
+        row.tokens_out = _counted(reply.tokens_out, estimate(reply.text) if reply.text else 0)
         value = read(reply)
     except Away as error:
         row.outcome = error.outcome
         if error.charged and not row.tokens_in:
             row.tokens_in = ahead
         raise
+    except Oversized:
+        row.outcome = "oversized"
+        row.tokens_in = row.tokens_in or ahead
+        raise
     except ContentError:
         row.outcome = "content"
         raise
     finally:
-        row.milliseconds = round((time.monotonic() - started) * 1000)
+        row.milliseconds = since(started)
     row.outcome = "ok"
     return value
+
+
+def _counted(count: int | None, estimated: int) -> int:
+    """A server's count as the ledger can hold it, or ours where it has none."""
+    return estimated if count is None else min(max(0, count), TOKENS_A_CALL_MAX)
 
 
 def _reserve(tokens: int, now: datetime, row: _Row, *, limit: int | None) -> date:

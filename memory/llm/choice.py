@@ -14,7 +14,7 @@ from functools import lru_cache
 
 from django.conf import settings
 
-from memory.llm.calls import may_leave, record_local
+from memory.llm.calls import may_leave, record_local, since
 from memory.llm.ports import (
     Distiller,
     Draft,
@@ -112,7 +112,7 @@ class RecordedDistiller:
         """What the inner one proposes."""
         started = time.monotonic()
         draft = self.inner.distill(passages, origin=origin)
-        record_local("distill", draft.usage, origin, milliseconds=_since(started))
+        record_local("distill", draft.usage, origin, milliseconds=since(started))
         return draft
 
 
@@ -131,7 +131,7 @@ class RecordedJudge:
         """What the inner one decides."""
         started = time.monotonic()
         judgement, usage = self.inner.judge(new, older, origin=origin)
-        record_local("judge", usage, origin, milliseconds=_since(started))
+        record_local("judge", usage, origin, milliseconds=since(started))
         return judgement, usage
 
 
@@ -147,7 +147,3 @@ def _local_judge() -> Judge:
     from memory.llm.rules.judge import Rules
 
     return RecordedJudge(Rules())
-
-
-def _since(started: float) -> int:
-    return round((time.monotonic() - started) * 1000)

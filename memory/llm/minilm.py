@@ -11,7 +11,6 @@ import logging
 import os
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -20,10 +19,10 @@ from typing import Any
 import numpy as np
 
 from memory.errors import InfraError
-from memory.llm.calls import record_local
+from memory.llm.calls import record_local, since
 from memory.llm.ports import VECTOR_SIZE, Origin, Usage
+from memory.llm.recent import Recent
 from memory.llm.vectors import Vector
-from memory.text.identity import sha256
 
 logger = logging.getLogger(__name__)
 
@@ -52,11 +51,6 @@ TEXT_CHARS_MAX = WINDOWS_MAX * WINDOW_TOKENS * 12
 # Calibrate: milliseconds of a query by 1, 2, 4 threads on the target machine.
 THREADS_MAX = 2
 
-#: Queries whose vector is remembered.
-# Why: hooks ask twice for one prompt (retry, several tools), and 3 kB each is nothing.
-# Calibrate: hit rate in a day of prompts.
-QUERIES_KEPT_MAX = 512
-
 
 class MiniLM:
     """Loads at first use, once per process; safe to call from several threads."""
@@ -66,7 +60,7 @@ class MiniLM:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._loaded: tuple[Any, Any] | None = None
-        self._queries: OrderedDict[str, Vector] = OrderedDict()
+        self._recent = Recent()
 
     def embed(self, texts: Sequence[str], *, origin: Origin) -> list[Vector]:
         """One unit-length vector of VECTOR_SIZE floats per text, in order."""
@@ -74,22 +68,12 @@ class MiniLM:
             return []
         started = time.monotonic()
         vectors = [self.encode(text) for text in texts]
-        record_local("embed", Usage(NAME, NAME), origin, milliseconds=_since(started))
+        record_local("embed", Usage(NAME, NAME), origin, milliseconds=since(started))
         return vectors
 
     def embed_query(self, text: str, *, origin: Origin) -> Vector:
-        """The vector of one query; the last QUERIES_KEPT_MAX are remembered by their hash."""
-        key = sha256(text)
-        with self._lock:
-            if key in self._queries:
-                self._queries.move_to_end(key)
-                return self._queries[key]
-        vector = self.embed([text], origin=origin)[0]
-        with self._lock:
-            self._queries[key] = vector
-            while len(self._queries) > QUERIES_KEPT_MAX:
-                self._queries.popitem(last=False)
-        return vector
+        """The vector of one query; those of the last ones are remembered."""
+        return self._recent.of(text, lambda: self.embed([text], origin=origin)[0])
 
     def encode(self, text: str) -> Vector:
         """The vector of one text, written nowhere. A long text is the mean of its windows."""
@@ -132,7 +116,7 @@ def _load() -> tuple[Any, Any]:
     )
     tokenizer.no_padding()
     tokenizer.enable_truncation(WINDOW_TOKENS)
-    logger.info("%s loaded in %d ms", NAME, _since(started))
+    logger.info("%s loaded in %d ms", NAME, since(started))
     return session, tokenizer
 
 
@@ -155,7 +139,3 @@ def _pool(session: Any, window: Any) -> Any:
     }
     pooled = session.run(None, feeds)[0][0].astype(np.float64).mean(axis=0)
     return pooled / np.linalg.norm(pooled)
-
-
-def _since(started: float) -> int:
-    return round((time.monotonic() - started) * 1000)

@@ -7,12 +7,13 @@ databases or prompts.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, Protocol
 
 Verdict = Literal["duplicate", "refine", "supersede", "distinct"]
+MemoryKind = Literal["semantic", "episodic", "procedural"]
 
 #: Numbers in each stored vector.
 # Why: the first operator's embedder (nomic-embed-text) has 768; smaller ones are zero-padded,
@@ -96,6 +97,10 @@ class Check:
     usage: Usage
 
 
+def _nothing() -> None:
+    """Nobody waits for a sign of life."""
+
+
 @dataclass(frozen=True)
 class Origin:
     """Where a model call comes from, for the ledger and for what may leave the machine."""
@@ -104,7 +109,8 @@ class Origin:
     unit: str = ""
     confidentiality: str = "internal"
     run_id: int | None = None
-    extra: dict[str, str] = field(default_factory=dict)
+    # Called before each call of a unit that takes several: a worker shows that it lives, or stops.
+    pulse: Callable[[], None] = field(default=_nothing, repr=False, compare=False)
 
 
 class Distiller(Protocol):

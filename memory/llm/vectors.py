@@ -47,13 +47,18 @@ def unit(vector: Sequence[float]) -> Vector:
 
 
 def cosine(a: Sequence[float], b: Sequence[float]) -> float:
-    """Cosine of two unit-length vectors, -1 to 1."""
-    return max(-1.0, min(1.0, sum(x * y for x, y in zip(a, b, strict=True))))
+    """Cosine of two vectors of any length, -1 to 1; 0 when either is zero."""
+    norm = math.sqrt(sum(x * x for x in a) * sum(y * y for y in b))
+    if not norm:
+        return 0.0
+    return max(-1.0, min(1.0, sum(x * y for x, y in zip(a, b, strict=True)) / norm))
 
 
-def mean(vectors: Sequence[Sequence[float]]) -> Vector:
-    """The unit-length mean of vectors of one size. Raises ValueError when they cancel out."""
-    return unit([sum(column) for column in zip(*vectors, strict=True)])
+def mean(vectors: Sequence[Sequence[float]]) -> Vector | None:
+    """Mean of vectors of one size, as long as it comes out; None of none."""
+    if not vectors:
+        return None
+    return [sum(column) / len(vectors) for column in zip(*vectors, strict=True)]
 
 
 def fault(vector: object, size: int) -> str | None:

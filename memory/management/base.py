@@ -7,9 +7,11 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.utils import timezone
 
 from memory.errors import ArgusError, InfraError, RefusedError
 
@@ -38,11 +40,20 @@ class StageCommand(ArgusCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         super().add_arguments(parser)
         parser.add_argument("--limit", type=positive, help="at most this many units")
+        parser.add_argument("--dry-run", action="store_true", help="count what waits, do nothing")
 
     def run(self, limit: int | None) -> dict[str, Any]:
         raise NotImplementedError
 
+    def pending(self, now: datetime) -> dict[str, int]:
+        raise NotImplementedError
+
     def handle(self, *args: Any, **options: Any) -> None:
+        if options["dry_run"]:
+            with plain_errors():
+                waiting = self.pending(timezone.now())
+            self.say({"pending": waiting}, as_json=options["json"])
+            return
         with plain_errors(), ended_by_sigterm():
             report = self.run(options["limit"])
         self.say(report, as_json=options["json"])

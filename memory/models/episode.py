@@ -46,7 +46,7 @@ class Episode(models.Model):
         indexes = [
             # Read by distill: what is to do, oldest first.
             models.Index(
-                fields=["created_at"], condition=Q(distilled_at=None), name="episode_todo"
+                fields=["started_at", "id"], condition=Q(distilled_at=None), name="episode_todo"
             ),
             # Read by segment: where the closed part of a session ends.
             models.Index(fields=["owner", "source", "session", "ended_at"], name="episode_session"),
@@ -79,6 +79,8 @@ class SegmentCheck(models.Model):
     threshold = models.FloatField(null=True)
     fired = models.BooleanField()
     outcome = models.TextField(default="checked")
+    # Whose vectors were compared, by a look at the topic.
+    model = models.TextField(default="", blank=True)
     run = models.ForeignKey(StageRun, null=True, on_delete=models.PROTECT)
     created_at = models.DateTimeField(default=timezone.now)
 
@@ -122,6 +124,8 @@ class Attribution(models.Model):
     cwd_mismatch = models.BooleanField(default=False)
     # Turns per project as capture attributed them: {"name": count}.
     turns = models.JSONField(default=dict)
+    # Whose vectors the score compares.
+    model = models.TextField(default="", blank=True)
     score = models.FloatField(null=True)
     threshold = models.FloatField(null=True)
     runner_up = models.TextField(default="", blank=True)

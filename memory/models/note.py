@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import GinIndex
 from django.contrib.postgres.search import SearchVectorField
@@ -10,16 +12,16 @@ from django.db.models import Q
 from django.utils import timezone
 from pgvector.django import HalfVectorField, HnswIndex
 
-from memory.llm.ports import VECTOR_SIZE
+from memory.llm.ports import VECTOR_SIZE, MemoryKind, Verdict
 from memory.models.access import Principal
 from memory.models.episode import Episode
 from memory.models.record import CONFIDENTIALITIES, VISIBILITIES, Project, RawItem
 from memory.models.run import StageRun
-from memory.querysets import NoteQuerySet
+from memory.querysets import NoteQuerySet, OwnerQuerySet
 
 LEVELS = ("note", "L0", "L1", "L2")
-MEMORY_KINDS = ("semantic", "episodic", "procedural")
-VERDICTS = ("duplicate", "refine", "supersede", "distinct")
+MEMORY_KINDS: tuple[MemoryKind, ...] = get_args(MemoryKind)
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 VERDICT_STATUSES = ("applied", "pending", "approved", "rejected", "undone")
 
 
@@ -168,6 +170,8 @@ class GateRejection(models.Model):
     run = models.ForeignKey(StageRun, null=True, on_delete=models.PROTECT)
     created_at = models.DateTimeField(default=timezone.now)
 
+    objects = OwnerQuerySet.as_manager()
+
     def __str__(self) -> str:
         return f"{self.reason}: {self.detail[:60]}"
 
@@ -178,7 +182,7 @@ class DistillFailure(models.Model):
     stage = models.TextField(default="distill")
     unit = models.TextField()
     owner = models.ForeignKey(Principal, null=True, on_delete=models.PROTECT)
-    # infra burns nothing, content counts to parking.
+    # content counts to parking; released: a person set the unit free again.
     kind = models.TextField()
     error = models.TextField()
     # zlib-compressed UTF-8; empty when nothing came back.
@@ -205,6 +209,7 @@ class DedupVerdict(models.Model):
     # [{note, similarity, lexical}] of all that the judge was shown.
     candidates = models.JSONField(default=list, blank=True)
     reasoning = models.TextField(default="", blank=True)
+    # Of the note that stays: the old one of a duplicate, the new one of a refinement.
     confidence_before = models.FloatField(null=True)
     confidence_after = models.FloatField(null=True)
     corroborates = models.BooleanField(default=False)
@@ -217,6 +222,8 @@ class DedupVerdict(models.Model):
         Principal, null=True, on_delete=models.PROTECT, related_name="decided"
     )
     decided_at = models.DateTimeField(null=True)
+
+    objects = OwnerQuerySet.as_manager()
 
     class Meta:
         constraints = [
@@ -270,6 +277,8 @@ class Injection(models.Model):
     characters = models.IntegerField(default=0)
     model_asked = models.TextField(default="", blank=True)
     created_at = models.DateTimeField(default=timezone.now)
+
+    objects = OwnerQuerySet.as_manager()
 
     class Meta:
         indexes = [

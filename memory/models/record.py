@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Literal, get_args
+
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import GinIndex
 from django.db import models
@@ -11,11 +14,19 @@ from pgvector.django import HalfVectorField
 
 from memory.llm.ports import VECTOR_SIZE
 from memory.models.access import AccessKey, Principal
-from memory.querysets import OwnedQuerySet
+from memory.querysets import OwnedQuerySet, OwnerQuerySet
 
-VISIBILITIES = ("private", "team", "common")
-CONFIDENTIALITIES = ("public", "internal", "restricted", "secret")
-KINDS = ("turn", "document", "image", "event", "synthesis")
+Visibility = Literal["private", "team", "common"]
+VISIBILITIES: tuple[Visibility, ...] = get_args(Visibility)
+Confidentiality = Literal["public", "internal", "restricted", "secret"]
+CONFIDENTIALITIES: tuple[str, ...] = get_args(Confidentiality)
+Kind = Literal["turn", "document", "image", "event", "synthesis"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+
+def strictest(confidentialities: Iterable[str]) -> str:
+    """What holds for several rows together: confidentiality is inherited upward by maximum."""
+    return max(confidentialities, key=CONFIDENTIALITIES.index)
 
 
 class Project(models.Model):
@@ -113,6 +124,8 @@ class CaptureReceipt(models.Model):
     session_end = models.JSONField(default=dict, blank=True)
     milliseconds = models.IntegerField(default=0)
     created_at = models.DateTimeField(default=timezone.now)
+
+    objects = OwnerQuerySet.as_manager()
 
     def __str__(self) -> str:
         return f"{self.seen} seen, {self.stored} stored, {self.duplicates} duplicates"

@@ -24,6 +24,8 @@ class StageRun(models.Model):
         indexes = [
             # Read by the board, the doctor and `open_run`: the last runs of a stage.
             models.Index(fields=["stage", "-started_at"], name="stage_run_last"),
+            # Read by `close_lost`: runs whose worker may be gone.
+            models.Index(fields=["stage"], condition=Q(status="running"), name="stage_run_running"),
         ]
 
     def __str__(self) -> str:

@@ -196,6 +196,31 @@ def _insert(
     """Insert these rows and their sessions; what another post stored meanwhile is a duplicate."""
     _touch_sessions([one for _, one, _ in rows], owner=owner, now=now)
     projects = project_rows(one.attributed for _, one, _ in rows)
+    # A near copy of an item of this very post comes after it: another post may have been faster
+    # with that item, and a raw item cannot be mended afterwards.
+    own = {id_ for id_, _, _ in rows}
+    settled: dict[int, int | None] = {}
+    for wave in ([r for r in rows if r[2] not in own], [r for r in rows if r[2] in own]):
+        pointed = [(id_, one, settled.get(near, near) if near else near) for id_, one, near in wave]
+        settled |= _write(pointed, projects, owner=owner, now=now)
+    lost = {one.index for id_, one, _ in rows if id_ in settled}
+    # Twins in this post of a row that was lost are that row, too.
+    return {
+        index: replace(
+            outcome,
+            id=settled.get(outcome.id, outcome.id) if outcome.id else None,
+            duplicate=outcome.duplicate or index in lost,
+        )
+        for index, outcome in outcomes.items()
+    }
+
+
+def _write(
+    rows: Sequence[Row], projects: Mapping[str, int], *, owner: Principal, now: datetime
+) -> dict[int, int | None]:
+    """Insert these rows; of those that another post stored first, their id here and there."""
+    if not rows:
+        return {}
     # The same order in every post keeps concurrent posts of the same items from deadlock, also
     # when they name another session: words and time are what copies share.
     digests = {id_: sha256(one.body) for id_, one, _ in rows}
@@ -216,18 +241,12 @@ def _insert(
         new = [dict(zip(names, row, strict=True)) for row in values]
         cursor.execute(INSERT_SQL, [json.dumps(new)])
         stored = {id_ for (id_,) in cursor.fetchall()}
-    lost = [one for id_, one, _ in rows if id_ not in stored]
+    lost = {id_: one for id_, one, _ in rows if id_ not in stored}
     if not lost:
-        return outcomes
+        return {}
     known = Known()
-    known.look_up(lost, owner=owner)
-    settled = {one.index: Outcome(id=known.find(one), duplicate=True) for one in lost}
-    # A twin in this post that pointed at a row which another post was faster to store.
-    ids = {outcomes[index].id: outcome.id for index, outcome in settled.items()}
-    return {
-        index: settled.get(index) or replace(o, id=ids.get(o.id, o.id))
-        for index, o in outcomes.items()
-    }
+    known.look_up(list(lost.values()), owner=owner)
+    return {id_: known.find(one) for id_, one in lost.items()}
 
 
 def _reserve(count: int) -> list[int]:

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import transaction
 
 from memory import claims, gate, lexical
-from memory.audit import Clock, beat, stage
-from memory.errors import ContentError, InfraError
+from memory.audit import Clock, stage
+from memory.backlog import Backlog
+from memory.errors import ContentError
 from memory.llm.choice import distiller, verifier
 from memory.llm.ports import Check, Draft, Origin, Passage
 from memory.models import (
@@ -41,8 +42,16 @@ UNITS_A_CLAIM = 4
 #: Units looked at for claiming at once.
 UNITS_LOOKED_AT = 200
 
+#: Detail of a candidate whose check came to nothing.
+UNREAD = "the verifier's answer could not be read"
+
 #: Kinds of raw items that are units of their own. An image has no text to quote.
 ITEM_KINDS = ("document", "event", "synthesis")
+
+#: Characters of the raw text around a quote from which a verifier answers.
+# Why: the answer stands near the quote; a whole item may have a million characters.
+# Calibrate: share of true notes refused as unsupported, with the window doubled.
+VERIFY_CHARACTERS_MAX = 8_000
 
 #: Namespace of note ids, so that the same note has the same id after a rebuild.
 NOTE_NAMESPACE = uuid.UUID("6f0b7f9e-6d0c-5b0f-9b0e-0a2d3c4e5f60")
@@ -89,40 +98,20 @@ class Judged:
 
 
 @stage
-def distill(run: StageRun, *, clock: Clock, limit: int | None) -> DistillReport:
+def distill(
+    run: StageRun, *, clock: Clock, limit: int | None, until: datetime | None
+) -> DistillReport:
     """Distill every unit that waits; each is tried once a run, and written in one transaction."""
-    counts: Counter[str] = Counter()
+    backlog = Backlog(run, clock=clock, limit=limit, until=until)
     rejected: Counter[str] = Counter()
-    seen: set[str] = set()
-    away = False
-    while not away and (limit is None or len(seen) < limit):
-        waiting = [unit for unit in _waiting() if unit not in seen]
-        room = UNITS_A_CLAIM if limit is None else min(UNITS_A_CLAIM, limit - len(seen))
-        held = claims.claim(run, waiting, now=clock(), limit=room)
-        if not held:
-            break
-        seen.update(one.unit for one in held)
-        for one in held:
-            if away:
-                claims.put_back(one)
-                continue
-            beat(run)
-            if not claims.begin(one, now=clock()):
-                continue
-            try:
-                done, refused = _distill_unit(run, one, now=clock())
-                counts.update(done)
-                rejected.update(refused)
-            except ContentError as error:
-                counts["content_failures"] += 1
-                counts["parked"] += int(claims.fail(run, one, error, now=clock()))
-            except InfraError:
-                claims.put_back(one)
-                counts["transient_failures"] += 1
-                away = True
-            except claims.ClaimLost:
-                continue  # Another worker has it; what we made was rolled back.
-    return DistillReport(**counts, rejected=dict(rejected), pending=_pending())
+
+    def work(held: list[claims.Held]) -> Counter[str]:
+        done, refused = _distill_unit(run, held[0], now=clock(), pulse=backlog.pulse)
+        rejected.update(refused)
+        return done
+
+    counts = backlog.work_off(_waiting, work, at_once=UNITS_A_CLAIM)
+    return DistillReport(**counts, rejected=dict(rejected), pending=pending(clock()))
 
 
 def _waiting() -> list[str]:
@@ -146,7 +135,8 @@ def _waiting() -> list[str]:
     return [unit for _, unit in ordered if unit not in parked]
 
 
-def _pending() -> int:
+def pending(now: datetime) -> int:
+    """Units that wait to be distilled."""
     episodes = Episode.objects.as_pipeline().filter(distilled_at__isnull=True).count()
     items = RawItem.objects.as_pipeline().filter(kind__in=ITEM_KINDS, distilled__isnull=True)
     return episodes + items.count() - len(claims.parked("distill"))
@@ -175,7 +165,7 @@ def _load(name: str) -> Unit | None:
 
 
 def _distill_unit(
-    run: StageRun, held: claims.Held, *, now: datetime
+    run: StageRun, held: claims.Held, *, now: datetime, pulse: Callable[[], None]
 ) -> tuple[Counter[str], Counter[str]]:
     """Ask the distiller, judge what it says, write it; no model call inside the transaction."""
     unit = _load(held.unit)
@@ -183,7 +173,7 @@ def _distill_unit(
         claims.forget(held)
         return Counter(), Counter()
     confidentiality = unit.source.confidentiality
-    origin = Origin("distill", unit.key, confidentiality, run.pk)
+    origin = Origin("distill", unit.key, confidentiality, run.pk, pulse=pulse)
     draft = distiller(confidentiality).distill(unit.passages, origin=origin)
     judged = _judge(draft, unit, origin)
     with transaction.atomic():
@@ -202,22 +192,43 @@ def _distill_unit(
 
 
 def _judge(draft: Draft, unit: Unit, origin: Origin) -> Judged:
-    """Every candidate through the gate, then through self-questioning where a model is set."""
+    """Every candidate through the gate, then through self-questioning where a model is set.
+
+    One answer that cannot be read costs its candidate; raises ContentError when none could be.
+    """
     kept: list[tuple[gate.Grounded, Check | None]] = []
     refused: list[gate.Rejection] = []
+    unread: ContentError | None = None
+    answered = False
     asks = verifier(origin.confidentiality)
     for candidate in draft.candidates:
         grounded = gate.judge(candidate, unit.passages)
         if isinstance(grounded, gate.Rejection):
             refused.append(grounded)
             continue
-        check = asks.verify(candidate, grounded.passage.body, origin=origin) if asks else None
+        try:
+            check = asks.verify(candidate, _around(grounded), origin=origin) if asks else None
+        except ContentError as error:
+            unread = error
+            refused.append(gate.Rejection(candidate, "unsupported", UNREAD))
+            continue
+        answered = True
         if check is not None and not check.supported:
             detail = f"asked: {check.question} - the text answers: {check.answer}"
             refused.append(gate.Rejection(candidate, "unsupported", detail))
             continue
         kept.append((grounded, check))
+    if unread and not answered:
+        raise unread
     return Judged(tuple(kept), tuple(refused))
+
+
+def _around(grounded: gate.Grounded) -> str:
+    """The raw text around the quote, as much of it as a verifier reads."""
+    body = grounded.passage.body
+    spare = max(0, VERIFY_CHARACTERS_MAX - (grounded.end - grounded.start))
+    start = max(0, grounded.start - spare // 2)
+    return body[start : max(grounded.end, start + VERIFY_CHARACTERS_MAX)]
 
 
 def _replace_notes(

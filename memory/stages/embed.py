@@ -16,15 +16,16 @@ from uuid import UUID
 from django.db import connection, transaction
 
 from memory import claims
-from memory.audit import Clock, beat, stage
+from memory.audit import Clock, stage
+from memory.backlog import Backlog
 from memory.errors import Confidential, ContentError, InfraError
 from memory.llm.choice import embedder
 from memory.llm.ports import Embedder, Origin
 from memory.llm.vectors import BadVectors
 from memory.models import Claim, Note, RawItem, StageRun, TurnVector
-from memory.models.record import CONFIDENTIALITIES
+from memory.models.record import strictest
 from memory.querysets import NoteQuerySet
-from memory.turnvectors import turn_vectors
+from memory.turnvectors import stored, turn_vectors
 
 #: Notes of one call and one transaction.
 NOTES_A_BATCH = 64
@@ -46,53 +47,60 @@ class EmbedReport:
 
 
 @stage
-def embed(run: StageRun, *, clock: Clock, limit: int | None) -> EmbedReport:
-    """Give every live note its vector; one bad note never keeps its batch from theirs."""
-    return _embed_all(run, embedder(), clock=clock, limit=limit, anew=False)
+def embed(run: StageRun, *, clock: Clock, limit: int | None, until: datetime | None) -> EmbedReport:
+    """Give every live note its vector; one bad note never keeps its batch from theirs.
+
+    A note is tried once a run, but for one whose vector is bad where others are good: that is its
+    own fault, so it is parked by the end of the run.
+    """
+    backlog = Backlog(run, clock=clock, limit=limit, until=until)
+    return _embed_all(backlog, embedder(), anew=False)
 
 
 @stage
-def reembed(run: StageRun, *, clock: Clock, limit: int | None) -> EmbedReport:
+def reembed(
+    run: StageRun, *, clock: Clock, limit: int | None, until: datetime | None
+) -> EmbedReport:
     """After a change of model: every live note of another model gets a vector of this one.
 
-    Resumable: what has the new vector is left alone.
+    Then the turns. Resumable: what has the new vector is left alone.
     """
-    report = _embed_all(run, embedder(), clock=clock, limit=limit, anew=True)
-    return replace(report, turns=_embed_turns(run, embedder()))
+    backlog, model = Backlog(run, clock=clock, limit=limit, until=until), embedder()
+    report = _embed_all(backlog, model, anew=True)
+    if backlog.over:
+        return report
+    turns, away = _embed_turns(backlog, model)
+    return replace(report, turns=turns, transient_failures=report.transient_failures + int(away))
 
 
-def _embed_all(
-    run: StageRun, model: Embedder, *, clock: Clock, limit: int | None, anew: bool
-) -> EmbedReport:
-    counts: Counter[str] = Counter()
-    room = limit
-    while room is None or room > 0:
-        now = clock()
-        waiting = [f"note:{pk}" for pk in _waiting(model, run.stage, now=now, anew=anew)]
-        batch_max = NOTES_A_BATCH if room is None else min(NOTES_A_BATCH, room)
-        held = claims.claim(run, waiting, now=now, limit=batch_max)
-        if not held:
-            break
-        room = None if room is None else room - len(held)
-        away = False
-        for batch in _batches(held):
-            if away or not all(claims.begin(one, now=clock()) for one in batch):
-                _put_back(batch)
-                continue
-            beat(run)
-            try:
-                counts.update(_embed_batch(run, model, batch, now=clock(), anew=anew))
-            except InfraError:
-                _put_back(batch)
-                counts["transient_failures"] += 1
-                away = True
-            except claims.ClaimLost:
-                _put_back(batch)  # Another worker has one of them; what we wrote was rolled back.
-        if away:
-            break
-    parked = [unit.partition(":")[2] for unit in claims.parked(run.stage)]
-    counts["pending"] = _lacking(model, clock(), anew=anew).exclude(pk__in=parked).count()
-    return EmbedReport(**counts)
+def pending(now: datetime) -> int:
+    """Live notes without a vector that are not parked."""
+    return _pending("embed", embedder(), now, anew=False)
+
+
+def outdated(now: datetime) -> int:
+    """Live notes whose vector is of another model, or that have none: what `reembed` would do."""
+    return _pending("reembed", embedder(), now, anew=True)
+
+
+def _pending(stage_name: str, model: Embedder, now: datetime, *, anew: bool) -> int:
+    parked = [
+        key
+        for kind, _, key in (unit.partition(":") for unit in claims.parked(stage_name))
+        if kind == "note"
+    ]
+    return _lacking(model, now, anew=anew).exclude(pk__in=parked).count()
+
+
+def _embed_all(backlog: Backlog, model: Embedder, *, anew: bool) -> EmbedReport:
+    run, clock = backlog.run, backlog.clock
+    counts = backlog.work_off(
+        lambda: [f"note:{pk}" for pk in _waiting(model, run.stage, now=clock(), anew=anew)],
+        lambda held: _embed_batch(backlog, model, held, now=clock(), anew=anew),
+        at_once=NOTES_A_BATCH,
+        batches=_batches,
+    )
+    return EmbedReport(**counts, pending=_pending(run.stage, model, clock(), anew=anew))
 
 
 def _batches(held: Sequence[claims.Held]) -> list[list[claims.Held]]:
@@ -101,21 +109,28 @@ def _batches(held: Sequence[claims.Held]) -> list[list[claims.Held]]:
     return [batch for batch in (smooth, *([one] for one in held if one.troubled)) if batch]
 
 
-def _put_back(batch: Sequence[claims.Held]) -> None:
-    for one in batch:
-        claims.put_back(one)
-
-
-def _embed_turns(run: StageRun, model: Embedder) -> int:
-    """Vectors of this model for the turns that have one of another; how many were made."""
-    made, last = 0, 0
-    turns = RawItem.objects.as_pipeline().filter(kind="turn", vectors__isnull=False).distinct()
-    while items := list(turns.filter(pk__gt=last).order_by("pk")[:NOTES_A_BATCH]):
+def _embed_turns(backlog: Backlog, model: Embedder) -> tuple[int, bool]:
+    """Vectors of this model for the turns that have one of another: how many were made, and
+    whether the embedder went away. The run's limit and time bound them, too."""
+    run, made, last = backlog.run, 0, 0
+    origin = Origin(run.stage, "turns", run_id=run.pk, pulse=backlog.renew)
+    done = TurnVector.objects.filter(model=model.name).values("raw_item")
+    others = TurnVector.objects.exclude(model=model.name).values("raw_item")
+    lacking = RawItem.objects.as_pipeline().filter(pk__in=others).exclude(pk__in=done)
+    while not backlog.late:
+        room = NOTES_A_BATCH
+        if backlog.limit is not None:
+            room = min(room, backlog.limit - backlog.taken - made)
+        rows = lacking.filter(pk__gt=last).order_by("pk").only("pk", "confidentiality", "owner_id")
+        items = list(rows[: max(0, room)])
+        if not items:
+            break
         last = items[-1].pk
-        lacking = TurnVector.objects.filter(model=model.name, raw_item__in=items).count()
-        made += len(turn_vectors(items, model, Origin(run.stage, f"turns:{last}", run_id=run.pk)))
-        made -= lacking
-    return made
+        try:
+            made += len(turn_vectors(run, items, model, origin, now=backlog.clock()))
+        except InfraError:
+            return made + len(stored(items, model)), True
+    return made, False
 
 
 def _waiting(model: Embedder, stage_name: str, *, now: datetime, anew: bool) -> list[UUID]:
@@ -138,13 +153,13 @@ def _lacking(model: Embedder, now: datetime, *, anew: bool) -> NoteQuerySet:
 
 
 def _embed_batch(
-    run: StageRun, model: Embedder, held: Sequence[claims.Held], *, now: datetime, anew: bool
+    backlog: Backlog, model: Embedder, held: Sequence[claims.Held], *, now: datetime, anew: bool
 ) -> Counter[str]:
     """Embed one claimed batch: good vectors are stored in one transaction, bad notes counted."""
     by_note = {UUID(one.unit.partition(":")[2]): one for one in held}
     rows = list(Note.objects.as_pipeline().filter(pk__in=by_note).order_by("created_at", "pk"))
     notes = [n for n in rows if n.deleted_at is None and (anew or n.embedding is None)]
-    good, bad = _vectors(model, notes, run)
+    good, bad = _vectors(model, notes, backlog)
     counts: Counter[str] = Counter()
     with transaction.atomic():
         _write(good, model.name, now=now, anew=anew)
@@ -157,37 +172,61 @@ def _embed_batch(
             else:
                 claims.forget(by_note[note.pk])
     for pk, why in bad.items():
-        counts["failed"] += 1
-        counts["parked"] += int(claims.fail(run, by_note[pk], why, now=now))
+        _settle(backlog, by_note[pk], why, works=bool(good), now=now)
     return counts
 
 
+def _settle(
+    backlog: Backlog,
+    held: claims.Held,
+    why: ContentError | Confidential,
+    *,
+    works: bool,
+    now: datetime,
+) -> None:
+    """Count what became of a note without a vector. One whose vector is bad while others are good
+    is tried again in this run, by itself; one that may not leave is parked at once."""
+    if isinstance(why, Confidential):
+        claims.park(backlog.run, held, reason=why.reason, now=now)
+        backlog.counts.update(failed=1, parked=1)
+        return
+    parked = backlog.fail(held, why, counted_as="failed")
+    # A model that gives nobody a good vector is broken: that is not the fault of these notes.
+    works = works or backlog.counts["embedded"] > 0
+    if isinstance(why, BadVectors) and works and not parked:
+        backlog.again(held)
+
+
 def _vectors(
-    model: Embedder, notes: Sequence[Note], run: StageRun
-) -> tuple[dict[UUID, list[float]], dict[UUID, ContentError]]:
+    model: Embedder, notes: Sequence[Note], backlog: Backlog
+) -> tuple[dict[UUID, list[float]], dict[UUID, ContentError | Confidential]]:
     """Vectors by note, and errors by note; a batch whose bad note is not named is halved."""
     if not notes:
         return {}, {}
-    strictest = max((n.confidentiality for n in notes), key=CONFIDENTIALITIES.index)
-    origin = Origin(run.stage, f"note:{notes[0].pk}", strictest, run.pk)
+    level = strictest(note.confidentiality for note in notes)
+    run = backlog.run
+    origin = Origin(run.stage, f"note:{notes[0].pk}", level, run.pk)
+    backlog.renew()
     try:
         made = model.embed([text_of(note) for note in notes], origin=origin)
         return {n.pk: vector for n, vector in zip(notes, made, strict=True)}, {}
     except BadVectors as error:
         if error.bad:
             good = {notes[at].pk: list(vector) for at, vector in error.good.items()}
-            return good, {notes[at].pk: ContentError(why) for at, why in error.bad.items()}
+            named = {notes[at].pk: BadVectors(why) for at, why in error.bad.items()}
+            return good, dict(named)
         if len(notes) == 1:
             return {}, {notes[0].pk: error}
     except ContentError as error:
         if len(notes) == 1:
             return {}, {notes[0].pk: error}
     except Confidential as error:
-        if len(notes) == 1:
-            return {}, {notes[0].pk: ContentError(str(error))}
+        barred = {n.pk: error for n in notes if n.confidentiality == level}
+        good, bad = _vectors(model, [n for n in notes if n.pk not in barred], backlog)
+        return good, {**bad, **barred}
     half = len(notes) // 2
-    good, bad = _vectors(model, notes[:half], run)
-    more_good, more_bad = _vectors(model, notes[half:], run)
+    good, bad = _vectors(model, notes[:half], backlog)
+    more_good, more_bad = _vectors(model, notes[half:], backlog)
     return good | more_good, bad | more_bad
 
 

@@ -8,7 +8,7 @@ Verify: every turn lies in one episode at most; a closed episode never changes.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -18,11 +18,14 @@ from django.db.models import F, Max
 
 from memory import claims
 from memory.attribution import GLOBAL, Attributed, majority, nearest_centroid
-from memory.audit import Clock, beat, stage
-from memory.borders import Border, Cut, Turn, cut, mean
+from memory.audit import Clock, stage
+from memory.backlog import Backlog
+from memory.borders import Border, Cut, Turn, cut
+from memory.errors import InfraError
 from memory.llm.choice import embedder
 from memory.llm.ports import Origin
 from memory.llm.thresholds import threshold
+from memory.llm.vectors import mean
 from memory.models import (
     Attribution,
     Centroid,
@@ -33,13 +36,16 @@ from memory.models import (
     Session,
     StageRun,
 )
-from memory.models.record import CONFIDENTIALITIES, VISIBILITIES
+from memory.models.record import VISIBILITIES, strictest
 from memory.querysets import OwnedQuerySet
 from memory.text.identity import sha256
-from memory.turnvectors import turn_vectors
+from memory.turnvectors import stored, turn_vectors
 
 #: Sessions claimed at once.
 SESSIONS_A_CLAIM = 20
+
+#: Sessions looked at for claiming at once.
+SESSIONS_LOOKED_AT = 200
 
 #: Unplaced turns of one session read at once; the rest follows in the next round.
 # Why: a chat of years is one session, and its bodies must not all lie in memory.
@@ -59,34 +65,45 @@ class SegmentReport:
     open: int = 0
     late: int = 0
     not_checked: int = 0
+    pending: int = 0
+    transient_failures: int = 0
     reasons: dict[str, int] | None = None
 
 
 @stage
-def segment(run: StageRun, *, clock: Clock, limit: int | None) -> SegmentReport:
+def segment(
+    run: StageRun, *, clock: Clock, limit: int | None, until: datetime | None
+) -> SegmentReport:
     """Close every episode that can be closed, in all sessions with unplaced turns."""
+    backlog = Backlog(run, clock=clock, limit=limit, until=until)
     total: Counter[str] = Counter()
     reasons: Counter[str] = Counter()
-    seen: set[int] = set()
-    while limit is None or len(seen) < limit:
-        waiting = Session.objects.filter(pending=True).exclude(pk__in=seen)
-        ids = list(waiting.order_by("last_captured_at").values_list("pk", flat=True)[:200])
-        room = SESSIONS_A_CLAIM if limit is None else min(SESSIONS_A_CLAIM, limit - len(seen))
-        held = claims.claim(run, [f"session:{pk}" for pk in ids], now=clock(), limit=room)
-        if not held:
-            break
-        for one in held:
-            seen.add(_session_id(one))
-            more = True
-            while more and claims.begin(one, now=clock()):
-                beat(run)
-                try:
-                    counts, why, more = _segment_session(run, one, now=clock())
-                except claims.ClaimLost:
-                    break  # Another worker has it; what we made was rolled back.
-                total.update(counts)
-                reasons.update(why)
-    return SegmentReport(**total, reasons=dict(reasons))
+    looked: set[int] = set()
+
+    def waiting() -> list[str]:
+        rows = Session.objects.filter(pending=True).exclude(pk__in=looked)
+        ids = rows.order_by("last_captured_at").values_list("pk", flat=True)[:SESSIONS_LOOKED_AT]
+        return [f"session:{pk}" for pk in ids]
+
+    def work(held: list[claims.Held]) -> Counter[str]:
+        looked.add(_session_id(held[0]))
+        more = True
+        while more:
+            backlog.pulse()
+            # Counted at once: what is written stays, also when a later part is put back.
+            done, why, more = _segment_session(run, held[0], now=clock(), pulse=backlog.pulse)
+            total.update(done)
+            reasons.update(why)
+        return Counter()
+
+    total.update(backlog.work_off(waiting, work, at_once=SESSIONS_A_CLAIM))
+    left = max(0, pending(clock()) - total["open"])
+    return SegmentReport(**total, pending=left, reasons=dict(reasons))
+
+
+def pending(now: datetime) -> int:
+    """Sessions with turns that no episode has."""
+    return Session.objects.filter(pending=True).count()
 
 
 def _session_id(held: claims.Held) -> int:
@@ -94,15 +111,16 @@ def _session_id(held: claims.Held) -> int:
 
 
 def _segment_session(
-    run: StageRun, held: claims.Held, *, now: datetime
+    run: StageRun, held: claims.Held, *, now: datetime, pulse: Callable[[], None]
 ) -> tuple[Counter[str], Counter[str], bool]:
     """Place turns of one session: what was done, why episodes ended, and whether turns are left
     that were not read. The vectors are made before the transaction."""
     session = Session.objects.select_related("owner").get(pk=_session_id(held))
     items = list(_unplaced(session)[: SESSION_TURNS_MAX + 1])
     more = len(items) > SESSION_TURNS_MAX
-    turns, not_checked = _with_vectors(run, session, items[:SESSION_TURNS_MAX])
     model = embedder().name
+    origin = Origin("segment", f"session:{session.pk}", run_id=run.pk, pulse=pulse)
+    turns, not_checked = _with_vectors(run, items[:SESSION_TURNS_MAX], origin, now=now)
     counts: Counter[str] = Counter(not_checked=not_checked)
     reasons: Counter[str] = Counter()
     with transaction.atomic():
@@ -115,7 +133,7 @@ def _segment_session(
             ended, at = (None, part[-1].occurred_at) if more and part else (locked.ended_at, now)
             before = None if is_late else closed_until
             done = cut(part, now=at, ended_at=ended, topic_shift=shift, closed_until=before)
-            _write_checks(run, done.borders, now=now)
+            _write_checks(run, done.borders, model=model, now=now)
             for piece in done.cuts:
                 _write_episode(run, session, piece, late=is_late, model=model, now=now)
                 counts.update(turns=len(piece.turns), episodes=1, late=int(is_late))
@@ -131,12 +149,13 @@ def _segment_session(
 
 
 def _unplaced(session: Session) -> OwnedQuerySet:
-    """Turns of the session that no episode has, in time order."""
+    """Turns of the session that no episode has, in time order; without what they say."""
     return (
         RawItem.objects.as_pipeline()
         .filter(owner=session.owner, source=session.source, session=session.key, kind="turn")
         .filter(placed__isnull=True)
         .select_related("project")
+        .defer("body", "metadata", "locator", "flags")
         .order_by("occurred_at", "id")
     )
 
@@ -150,12 +169,13 @@ def _closed_until(session: Session) -> datetime | None:
 
 
 def _with_vectors(
-    run: StageRun, session: Session, items: Sequence[RawItem]
+    run: StageRun, items: Sequence[RawItem], origin: Origin, *, now: datetime
 ) -> tuple[list[Turn], int]:
-    """Turns with their vectors; how many borders cannot be checked because the embedder is away."""
-    known = turn_vectors(
-        items, embedder(), Origin("segment", f"session:{session.pk}", run_id=run.pk)
-    )
+    """Turns with their vectors; how many have none. With the embedder away it goes on without."""
+    try:
+        known = turn_vectors(run, items, embedder(), origin, now=now)
+    except InfraError:
+        known = stored(items, embedder())
     turns = [
         Turn(
             item=item,
@@ -168,7 +188,7 @@ def _with_vectors(
     return turns, sum(turn.vector is None for turn in turns)
 
 
-def _write_checks(run: StageRun, borders: Sequence[Border], *, now: datetime) -> None:
+def _write_checks(run: StageRun, borders: Sequence[Border], *, model: str, now: datetime) -> None:
     SegmentCheck.objects.bulk_create(
         [
             SegmentCheck(
@@ -178,6 +198,7 @@ def _write_checks(run: StageRun, borders: Sequence[Border], *, now: datetime) ->
                 threshold=border.threshold,
                 fired=border.fired,
                 outcome=border.outcome,
+                model=model if border.kind == "topic" else "",
                 run=run,
                 created_at=now,
             )
@@ -198,7 +219,7 @@ def _write_episode(
     episode = Episode.objects.create(
         owner=session.owner,
         visibility=min((i.visibility for i in items), key=VISIBILITIES.index),
-        confidentiality=max((i.confidentiality for i in items), key=CONFIDENTIALITIES.index),
+        confidentiality=strictest(i.confidentiality for i in items),
         source=session.source,
         session=session.key,
         unit_key=f"episode:{key[:32]}",
@@ -225,6 +246,7 @@ def _write_episode(
         method=attributed.method,
         confidence=attributed.confidence,
         run=run,
+        created_at=now,
         **audit,
     )
     if vector and audit["project_id"] and attributed.method in LEARNS_FROM:
@@ -265,6 +287,7 @@ def _attribute(
     row = rows[found.name]
     floor = threshold(model, "centroid_floor")
     audit |= {
+        "model": model,
         "score": found.score,
         "threshold": floor,
         "runner_up": found.runner_up,

@@ -44,8 +44,8 @@ _LONG = re.compile(r"\S{15,}")
 
 _MARK = "[redacted:"
 _CASE_CHANGE = re.compile(r"[a-z](?=[A-Z])|[A-Z](?=[a-z])")
-_REFERENCE = re.compile(r"[A-Za-z_]\w*(?:(?:\.|::|->)[A-Za-z_]\w*)+$")
-_NAME = re.compile(r"[A-Za-z][A-Za-z_\-]*$")
+_REFERENCE = re.compile(r"\A[A-Za-z_]\w*(?:(?:\.|::|->)[A-Za-z_]\w*)+$")
+_NAME = re.compile(r"\A[A-Za-z][A-Za-z_\-]*$")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _PATH = re.compile(r"(?:\.{0,2}|~)/|[A-Za-z]:\\|https?:")
 _MATERIAL = re.compile(r"[A-Za-z0-9+/=]{16}")

@@ -36,8 +36,9 @@ _MARKER = re.compile(
     r"[ \t]*(?:(?:>[ \t]?)*[ \t]*"
     r"(?:\#{1,6}[ \t]+|[-*+•‣▪–—][ \t]+|\d{1,3}[.)][ \t]+)?(?:\[[ xX]\][ \t]+)?)"
 )
-_STRUCTURE = re.compile(r"[ \t]*(?:[>|]|\#{1,6}[ \t]|[-*+•‣▪–—][ \t]|\d{1,3}[.)][ \t])")
-_STOP = re.compile(r"(?:[.!?…]+[\"'”’»)\]*_`]{0,4}(?=\s)|[。！？｡]+[」』”’）》】]{0,4})")
+_STRUCTURE = re.compile(r"[ \t]{0,80}(?:[>|]|\#{1,6}[ \t]|[-*+•‣▪–—][ \t]|\d{1,3}[.)][ \t])")
+# Why the look behind: a run of stops is tried once, from its first, and not again from each.
+_STOP = re.compile(r"(?:(?<![.!?…])[.!?…]+[\"'”’»)\]*_`]{0,4}(?=\s)|[。！？｡]+[」』”’）》】]{0,4})")
 _CODE = re.compile(r"`[^`\n]+`")
 _LAST_WORD = re.compile(r"([^\s(\[{\"'`“„*]{1,24})$")
 _WORDY = re.compile(r"[^\W_]")

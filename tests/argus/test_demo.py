@@ -19,7 +19,7 @@ from psycopg import sql
 from pytest_django import DjangoDbBlocker
 
 from argus.demo import tables
-from argus.demo.story import APART, play, whose
+from argus.demo.story import OWNER, play
 from memory.access import principal
 from memory.files import capture_files
 from memory.llm.minilm import shared
@@ -54,8 +54,8 @@ def told(template_db: str, django_db_blocker: DjangoDbBlocker) -> Iterator[Told]
         with cluster.using(name):
             first = json.loads(run("--json"))
             text = run()
-            for hold in holds.pending(principal()):
-                holds.approve(hold.pk, by=principal(), now=timezone.now())
+            for hold in holds.pending(principal(OWNER)):
+                holds.approve(hold.pk, by=principal(OWNER), now=timezone.now())
             yield Told(first, text, json.loads(run("--json")))
         cluster.drop(name)
 
@@ -93,7 +93,7 @@ def test_it_comes_out_as_the_page_beside_the_story_says(told: Told) -> None:
 
 
 def test_it_lets_the_real_gate_refuse_what_a_model_would_invent(told: Told) -> None:
-    reasons = dict(GateRejection.objects.values_list("candidate__content", "reason"))
+    reasons = dict(GateRejection.objects.as_pipeline().values_list("candidate__content", "reason"))
     assert reasons["The team plans to move the queue to Kafka."] == "grounding"
     assert set(told.first["distill"]["rejected"]) == {"injection", "grounding", "title", "secret"}
     assert not Note.objects.as_pipeline().filter(content__icontains="kafka").exists()
@@ -147,12 +147,10 @@ def test_it_leaves_no_secret_anywhere_in_the_database(told: Told) -> None:
 def test_it_stays_apart_from_a_memory_that_was_there_before(clone_db: str) -> None:
     shared()
     owner = principal()
-    assert whose(FOLDER) == owner
     capture_files([FOLDER.parent / "transcripts" / "note.md"], owner=owner)
-    assert whose(FOLDER).name == APART
-    story = play()
-    assert story.ok and story.owner == APART
-    assert RawItem.objects.visible_to(owner).filter(owner=owner).count() == 1
+    for story in (play(), play()):
+        assert story.ok and story.owner == OWNER != owner.name
+    assert RawItem.objects.visible_to(owner).count() == 1
     assert any(
-        f"ARGUS_PRINCIPAL={APART}" in line for page in tables.pages(story) for line in page.lines
+        f"ARGUS_PRINCIPAL={OWNER}" in line for page in tables.pages(story) for line in page.lines
     )

@@ -13,6 +13,7 @@ from django.db import connection
 
 from argus.doctor import Row, examine, exit_code
 from argus.owner import as_owner
+from tests.factories import note, three
 
 
 def _row(name: str) -> Row:
@@ -77,3 +78,12 @@ def test_it_prints_one_json_object_when_the_database_is_away(tmp_path: Path) -> 
     report = json.loads(answer.stdout)
     assert (answer.returncode, report["exit"]) == (75, 75)
     assert [row["name"] for row in report["rows"] if row["state"] == "fail"] == ["database"]
+
+
+def test_it_says_how_many_vectors_are_of_another_model(clone_db: str) -> None:
+    alice, _, _ = three()
+    note(alice, "The staging server listens on port 8443.", embedding_model="before")
+    note(alice, "This one has no vector yet.", embedded=False)
+    rows = [row for row in examine() if row.name == "embedder"]
+    assert [row.state for row in rows] == ["ok", "warn"]
+    assert rows[1].what.startswith("1 live note") and "reembed" in rows[1].fix

@@ -53,3 +53,11 @@ def test_it_is_not_ready_when_the_database_is_away_and_says_no_more(tmp_path: Pa
 
 def test_it_answers_only_to_its_own_name(client: Client) -> None:
     assert client.get("/healthz", headers={"host": "evil.example"}).status_code == 400
+
+
+@pytest.mark.parametrize("path", ["/nope", "/recall/notes/1", "/capture/"])
+def test_it_answers_a_problem_for_a_path_that_nobody_serves(client: Client, path: str) -> None:
+    answer = client.get(path)
+    assert answer.status_code == 404
+    assert answer["Content-Type"] == "application/problem+json"
+    assert answer.json()["code"] == "not_found" and path not in str(answer.json())

@@ -56,7 +56,7 @@ def bare_rows(items: Sequence[dict[str, Any]], owner: int, now: datetime) -> lis
     registry = Registry.load()
     rows = []
     for n, item in enumerate(items):
-        one = judge(n, incoming(item), registry=registry, now=now)
+        one = judge(n, incoming(item, publishes=False), registry=registry, now=now)
         assert isinstance(one, Prepared)
         rows.append(
             [
@@ -123,7 +123,7 @@ def main() -> None:
                     seed += 1
                     items = bodies(size, seed=seed)
                     rows, payload = bare_rows(items, floor.pk, now), json.dumps({"items": items})
-                    parsed = [incoming(item) for item in items]
+                    parsed = [incoming(item, publishes=False) for item in items]
                     times["bare INSERT"].append(milliseconds(insert, bare, rows))
                     times["capture()"].append(milliseconds(store, parsed))
                     times["POST /capture"].append(milliseconds(post, payload, size))

@@ -25,7 +25,7 @@ from tests.corpus import CORPUS
 django.setup()
 
 from memory.llm.minilm import MiniLM  # noqa: E402
-from memory.llm.vectors import Vector, cosine, mean  # noqa: E402
+from memory.llm.vectors import Vector, cosine, mean, unit  # noqa: E402
 
 PAIRS = Path(__file__).parents[1] / "fixtures" / "pairs.json"
 
@@ -101,15 +101,20 @@ def recall(dialogues: Sequence[Dialogue]) -> None:
 
 def centroid(dialogues: Sequence[Dialogue]) -> None:
     """Sessions against dialogues."""
-    means = [[mean(session) for session in dialogue.sessions] for dialogue in dialogues]
+    means = [[direction(session) for session in dialogue.sessions] for dialogue in dialogues]
     own, other = [], []
     for at, sessions in enumerate(means):
         for number, vector in enumerate(sessions):
-            own.append(cosine(vector, mean(sessions[:number] + sessions[number + 1 :])))
-            rest = [cosine(vector, mean(m)) for place, m in enumerate(means) if place != at]
+            own.append(cosine(vector, direction(sessions[:number] + sessions[number + 1 :])))
+            rest = [cosine(vector, direction(m)) for place, m in enumerate(means) if place != at]
             other.append(max(rest))
     show("session: its own dialogue", own)
     show("session: best other dialogue", other)
+
+
+def direction(vectors: Sequence[Vector]) -> Vector:
+    """The unit-length mean."""
+    return unit(mean(vectors) or [])
 
 
 def show(name: str, scores: Sequence[float]) -> None:

@@ -33,7 +33,10 @@ def test_it_carries_no_numbers_of_a_vector_in_a_message() -> None:
 
 
 def test_it_measures_directions() -> None:
-    assert cosine(unit([2.0, 0.0]), unit([0.0, 5.0])) == 0.0
-    assert mean([[1.0, 0.0], [0.0, 1.0]]) == unit([1.0, 1.0])
+    assert cosine([2.0, 0.0], [0.0, 5.0]) == 0.0
+    assert cosine([2.0, 2.0], [0.5, 0.5]) == pytest.approx(1.0)
+    assert cosine([0.0, 0.0], [1.0, 0.0]) == 0.0, "what has no direction is like nothing"
+    assert mean([[1.0, 0.0], [0.0, 1.0]]) == [0.5, 0.5]
+    assert mean([]) is None
     with pytest.raises(ValueError, match="direction"):
-        mean([[1.0, 0.0], [-1.0, 0.0]])
+        unit([0.0, 0.0])

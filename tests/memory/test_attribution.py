@@ -14,7 +14,6 @@ from memory.attribution import (
     Attributed,
     Registry,
     attribute,
-    cosine,
     last_folder,
     majority,
     nearest_centroid,
@@ -191,7 +190,6 @@ def test_it_ranks_centroids_and_names_the_runner_up() -> None:
     assert (found.name, found.runner_up) == ("a", "b")
     assert found.score > (found.runner_up_score or 0)
     assert nearest_centroid([1.0], {}) is None
-    assert cosine([0.0, 0.0], [1.0, 0.0]) == 0.0
 
 
 @pytest.mark.parametrize("path", ["/a/b", "C:/a", "//server/share/x", "/", "", "relative/x"])

@@ -7,8 +7,9 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 from django.utils import timezone
@@ -36,7 +37,7 @@ class Stop(Exception):
 
 
 @stage
-def count(run: StageRun, *, clock: Clock = timezone.now, limit: int | None = None) -> CountReport:
+def count(run: StageRun, *, clock: Clock, limit: int | None, until: datetime | None) -> CountReport:
     """Counts to the limit; below zero it fails as told."""
     claims.claim(run, ["a unit"], now=clock(), limit=1)
     assert StageRun.objects.get(pk=run.pk).status == "running"
@@ -78,7 +79,7 @@ class TestRows:
         assert StageRun.objects.get().status == "failed"
 
     def test_it_closes_the_run_of_a_worker_that_is_gone_and_frees_its_units(self) -> None:
-        run = open_run("count", trigger="test")
+        run = open_run("count", trigger="test", now=timezone.now())
         lost = StageRun.objects.create(stage="count", worker=dead_worker())
         claims.claim(lost, ["its unit"], now=timezone.now(), limit=1)
         count()
@@ -103,24 +104,41 @@ class TestRows:
         silent = StageRun.objects.create(
             stage="count", worker="elsewhere:1", heartbeat_at=now - quiet - timedelta(minutes=1)
         )
-        assert close_lost("count") == 1
+        assert close_lost("count", now=now) == 1
         recent.refresh_from_db()
         silent.refresh_from_db()
         assert (recent.status, silent.status) == ("running", "lost")
+
+    def test_it_waits_longer_where_a_model_may_take_longer(
+        self, configure: Callable[..., None]
+    ) -> None:
+        configure(model_timeout_seconds=600.0)
+        now = timezone.now()
+        beaten = now - timedelta(minutes=RUN_LOST_MINUTES + 1)
+        StageRun.objects.create(stage="count", worker="elsewhere:1", heartbeat_at=beaten)
+        assert close_lost("count", now=now) == 0
 
     def test_it_takes_only_a_process_that_is_gone_for_dead(self) -> None:
         assert is_alive(worker_name()) and is_alive("elsewhere:99") and is_alive("odd")
         assert not is_alive(dead_worker())
 
 
-def test_it_closes_the_run_of_a_command_that_is_told_to_end(
-    local: object, server: OpenAIServer, clone_db: str, clone_environment: dict[str, str]
+QUEUED = "import django; django.setup(); from memory.tasks import run_process; run_process()"
+
+
+@pytest.mark.parametrize("program", [["manage.py", "distill"], ["-c", QUEUED]])
+def test_it_closes_the_run_of_a_worker_that_is_told_to_end(
+    local: object,
+    server: OpenAIServer,
+    clone_db: str,
+    clone_environment: dict[str, str],
+    program: list[str],
 ) -> None:
     alice, _, _ = three()
     episode(alice, ["Which port?", "The staging server listens on port 8443 since Monday."])
     server.script(CHAT, hangs(60))
     worker = subprocess.Popen(
-        [sys.executable, "manage.py", "distill"],
+        [sys.executable, *program],
         cwd=ROOT,
         env=clone_environment | {"ARGUS_MODEL_URL": server.url, "ARGUS_MODEL": "scripted"},
         stderr=subprocess.DEVNULL,
@@ -130,7 +148,7 @@ def test_it_closes_the_run_of_a_command_that_is_told_to_end(
     assert worker.wait(timeout=20) == 128 + signal.SIGTERM
     row = StageRun.objects.get(stage="distill")
     assert (row.status, row.error) == ("failed", "SystemExit: 143")
-    assert not Claim.objects.exclude(lease_until=None).exists()
+    assert not Claim.objects.exclude(lease_until=None, attempts=0).exists()
     assert LlmCall.objects.get(port="distill").unit, "the call that was cut off left its row, too"
     assert not Note.objects.as_pipeline().exists()
     assert distill(clock=clock(at(days=1))).episodes_distilled == 1

@@ -135,7 +135,7 @@ def test_it_keeps_the_end_of_a_session_for_segment_and_on_the_receipt() -> None:
     )
     session = Session.objects.get()
     assert (session.ended_at, session.ended_reason, session.pending) == (NOW, "clear", True)
-    receipt = CaptureReceipt.objects.get(pk=report.receipt or 0)
+    receipt = CaptureReceipt.objects.as_pipeline().get(pk=report.receipt or 0)
     assert receipt.session_end == {"session": "s1", "reason": "clear"}
     assert receipt.client_range == {"seen": 9, "posted": 1}
     post(item(session="s2"), session_end=SessionEnd("s2"), owner="bob")
@@ -160,7 +160,7 @@ def test_it_makes_no_session_of_documents() -> None:
 
 def test_it_leaves_a_receipt_for_an_empty_post() -> None:
     report = post()
-    receipt = CaptureReceipt.objects.get()
+    receipt = CaptureReceipt.objects.as_pipeline().get()
     assert (report.receipt, receipt.seen, receipt.created_at) == (receipt.pk, 0, NOW)
 
 
@@ -168,7 +168,12 @@ def test_it_stores_nothing_when_it_only_tries() -> None:
     report = post(item(), item(), item(""), dry_run=True, session_end=SessionEnd("s1"))
     assert (report.stored, report.duplicates, report.refused) == (1, 1, {"empty": 1})
     assert report.receipt is None
-    kept = (RawItem.objects.as_pipeline(), CaptureReceipt.objects, Session.objects, Project.objects)
+    kept = (
+        RawItem.objects.as_pipeline(),
+        CaptureReceipt.objects.as_pipeline(),
+        Session.objects,
+        Project.objects,
+    )
     assert [rows.count() for rows in kept] == [0, 0, 0, 0]
 
 
@@ -209,7 +214,7 @@ def test_it_accounts_for_every_item_and_stores_nothing_twice(batch: list[Any]) -
     for report in (first, second):
         refused = sum(report.refused.values())
         assert report.stored + report.duplicates + refused == len(batch) == len(report.outcomes)
-        receipt = CaptureReceipt.objects.get(pk=report.receipt or 0)
+        receipt = CaptureReceipt.objects.as_pipeline().get(pk=report.receipt or 0)
         assert (receipt.seen, receipt.stored) == (len(batch), report.stored)
         assert (receipt.duplicates, receipt.refused) == (report.duplicates, report.refused)
         assert len(receipt.refusals) == refused

@@ -44,7 +44,7 @@ def test_it_answers_200_with_the_reason_for_a_refused_item(key: str) -> None:
     answer = send(key, TURN | {"role": "assistant", "body": "API Error: 529 overloaded_error"})
     assert answer.status_code == 200
     assert (answer.json()["id"], answer.json()["refused"]) == (None, "poison")
-    assert CaptureReceipt.objects.get().pk == answer.json()["receipt"]
+    assert CaptureReceipt.objects.as_pipeline().get().pk == answer.json()["receipt"]
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_it_answers_422_with_a_pointer_and_leaves_a_receipt(
     body = problem(send(key, TURN | wrong), 422, "invalid")
     assert [one["pointer"] for one in body["errors"]] == [pointer]
     assert not stored()
-    receipt = CaptureReceipt.objects.get()
+    receipt = CaptureReceipt.objects.as_pipeline().get()
     assert (receipt.seen, receipt.refused) == (1, {"invalid": 1})
     assert pointer in receipt.refusals[0]["detail"]
 
@@ -82,7 +82,7 @@ def test_it_answers_422_for_json_that_is_no_item(key: str, data: Any) -> None:
 def test_it_answers_422_for_an_item_that_cannot_be_kept(key: str) -> None:
     body = problem(send(key, TURN | {"session": "s" * 5000}), 422, "refused")
     assert "session" in body["detail"]
-    assert CaptureReceipt.objects.get().refused == {"invalid": 1}
+    assert CaptureReceipt.objects.as_pipeline().get().refused == {"invalid": 1}
 
 
 def test_it_does_not_repeat_what_it_was_sent(key: str) -> None:
@@ -108,7 +108,7 @@ def test_it_judges_each_item_of_a_batch_alone(key: str) -> None:
 def test_it_takes_five_hundred_items_and_not_one_more(key: str) -> None:
     items = [TURN | {"body": f"Turn {number}."} for number in range(BATCH_ITEMS_MAX + 1)]
     problem(send(key, {"items": items}), 413, "too_large")
-    assert not stored() and not CaptureReceipt.objects.exists()
+    assert not stored() and not CaptureReceipt.objects.as_pipeline().exists()
     answer = send(key, {"items": items[:-1]})
     assert (answer.status_code, answer.json()["stored"]) == (200, BATCH_ITEMS_MAX)
 
@@ -121,7 +121,7 @@ def test_it_keeps_what_the_client_counted_and_the_end_of_the_session(key: str) -
         "of a later version": 1,
     }
     assert send(key, envelope).status_code == 200
-    receipt = CaptureReceipt.objects.get()
+    receipt = CaptureReceipt.objects.as_pipeline().get()
     assert receipt.client_range == envelope["range"]
     assert receipt.session_end == envelope["session_end"]
     assert receipt.key == AccessKey.objects.get()
@@ -231,7 +231,10 @@ def test_it_writes_for_whom_the_key_stands() -> None:
         given, _ = create_key(owner=name, scopes=["capture"])
         assert send(given, TURN).status_code == 201
     assert [row.owner.name for row in stored()] == ["alice", "bob"]
-    assert [row.owner.name for row in CaptureReceipt.objects.order_by("pk")] == ["alice", "bob"]
+    assert [row.owner.name for row in CaptureReceipt.objects.as_pipeline().order_by("pk")] == [
+        "alice",
+        "bob",
+    ]
 
 
 # When something we need is away.
@@ -268,3 +271,15 @@ def test_it_answers_the_same_ids_when_the_first_answer_was_lost(key: str) -> Non
     lost, again = send(key, batch).json(), send(key, batch).json()
     assert (again["stored"], again["duplicates"]) == (0, 2)
     assert [one["id"] for one in again["items"]] == [one["id"] for one in lost["items"]]
+
+
+@pytest.mark.django_db
+def test_it_lets_only_a_key_that_may_resolve_post_for_others() -> None:
+    shared = {**TURN, "visibility": "common", "project": "global", "body": "Ports start at 9400."}
+    plain, _ = create_key(owner="bob", scopes=["capture"])
+    answer = send(plain, {"items": [shared, TURN]})
+    assert answer.json()["refused"] == {"invalid": 1} and answer.json()["stored"] == 1
+    assert "/visibility" in answer.json()["items"][0]["detail"]
+    assert problem(send(plain, shared), 422, "refused")["detail"].endswith("the scope resolve")
+    publisher, _ = create_key(owner="bob", scopes=["capture", "resolve"])
+    assert send(publisher, shared).status_code == 201

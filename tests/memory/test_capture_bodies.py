@@ -50,7 +50,7 @@ def test_it_answers_422_for_an_empty_body(key: str) -> None:
     problem(send(key, b""), 422, "invalid")
 
 
-@pytest.mark.parametrize("levels", [NESTING_LEVELS_MAX + 1, 300, 700, 900])
+@pytest.mark.parametrize("levels", [NESTING_LEVELS_MAX + 1, 300, 500])
 @pytest.mark.parametrize("field", ["metadata", "body", None])
 def test_it_refuses_an_item_nested_too_deep_and_stores_its_siblings(
     key: str, levels: int, field: str | None

@@ -7,9 +7,10 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 from datetime import timedelta
 
-from django.db import connection
+from django.db import connection, transaction
 
 from memory.access import principal
 from memory.models import CaptureReceipt, RawItem
@@ -57,9 +58,44 @@ def test_it_stores_each_turn_once_when_thirty_clients_post_overlapping_batches(
     assert len(rows) == RawItem.objects.as_pipeline().count() == turns
     assert len(answers) == clients
     assert all(rows[body] == id_ for answer in answers for body, id_ in answer)
-    totals = CaptureReceipt.objects.values_list("seen", "stored", "duplicates")
+    totals = CaptureReceipt.objects.as_pipeline().values_list("seen", "stored", "duplicates")
     assert sum(stored for _, stored, _ in totals) == turns
     assert all(seen == stored + duplicates for seen, stored, duplicates in totals)
+
+
+def test_it_points_a_near_copy_at_the_row_that_is_there(clone_db: str) -> None:
+    """Of two in one post, another post was faster with the first."""
+    owner = principal("alice")
+    text = (
+        "The staging server listens on port 8443 and the load balancer in front of it forwards "
+        "everything that arrives on port 443, as the team agreed on Monday after the incident."
+    )
+    first, copy = item(text), item(text.upper(), session="s2")
+    stored_first, faster = threading.Event(), []
+
+    def other() -> None:
+        try:
+            with transaction.atomic():
+                faster.append(capture([first], owner=owner, now=NOW).outcomes[0].id)
+                stored_first.set()
+                for _ in range(1_000):
+                    with connection.cursor() as cursor:
+                        cursor.execute("SELECT count(*) FROM pg_locks WHERE NOT granted")
+                        if cursor.fetchone()[0]:
+                            return
+                    time.sleep(0.01)
+        finally:
+            connection.close()
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    assert stored_first.wait(30)
+    report = capture([first, copy], owner=owner, now=NOW)
+    thread.join(30)
+    assert [one.duplicate for one in report.outcomes] == [True, False]
+    assert report.outcomes[0].id == faster[0]
+    (row,) = stored(body=text.upper())
+    assert (row.pk, row.near_duplicate_of_id) == (report.outcomes[1].id, faster[0])
 
 
 def test_it_keeps_what_a_killed_worker_had_answered_for(clone_environment: dict[str, str]) -> None:

@@ -48,7 +48,7 @@ def test_it_refuses_by_reason_and_leaves_the_siblings_alone(reason: str) -> None
     report = post(item("Before."), *bad, item("After."))
     assert report.refused == {reason: len(bad)}
     assert [row.body for row in stored()] == ["Before.", "After."]
-    receipt = CaptureReceipt.objects.get(pk=report.receipt or 0)
+    receipt = CaptureReceipt.objects.as_pipeline().get(pk=report.receipt or 0)
     assert (receipt.seen, receipt.stored, receipt.refused) == (len(bad) + 2, 2, report.refused)
     for refusal, given_ in zip(receipt.refusals, bad, strict=True):
         text = given_.text if isinstance(given_, Invalid) else given_.body
@@ -61,7 +61,7 @@ def test_it_refuses_by_reason_and_leaves_the_siblings_alone(reason: str) -> None
 def test_it_says_what_a_refused_item_was() -> None:
     text = f"API Error: 401 bad key {SECRET} " + "and so on " * 40
     report = post(item(text, role="assistant"))
-    refusal = CaptureReceipt.objects.get().refusals[0]
+    refusal = CaptureReceipt.objects.as_pipeline().get().refusals[0]
     assert report.refused == {"poison": 1}
     assert refusal["sha256"] == hashlib.sha256(text.encode()).hexdigest()
     assert len(refusal["excerpt"]) == REFUSED_CHARACTERS_MAX
@@ -71,7 +71,7 @@ def test_it_says_what_a_refused_item_was() -> None:
 def test_it_takes_a_secret_out_before_it_cuts_the_excerpt() -> None:
     text = "API Error: 401 " + "x" * (REFUSED_CHARACTERS_MAX - 25) + f" {SECRET}"
     post(item(text, role="assistant"))
-    assert "ghp_" not in CaptureReceipt.objects.get().refusals[0]["excerpt"]
+    assert "ghp_" not in CaptureReceipt.objects.as_pipeline().get().refusals[0]["excerpt"]
 
 
 @pytest.mark.parametrize("role", ["user", "User", "USER"])
@@ -95,7 +95,9 @@ def test_it_refuses_half_a_batch_and_stores_the_other_half() -> None:
     report = post(*batch)
     assert (report.stored, report.refused) == (50, {"poison": 50})
     assert [bool(one.id) for one in report.outcomes] == [n % 2 == 0 for n in range(100)]
-    assert [one["index"] for one in CaptureReceipt.objects.get().refusals] == list(range(1, 100, 2))
+    assert [one["index"] for one in CaptureReceipt.objects.as_pipeline().get().refusals] == list(
+        range(1, 100, 2)
+    )
 
 
 def test_it_bounds_a_body_by_bytes_not_by_characters() -> None:
@@ -139,7 +141,9 @@ def test_it_knows_its_own_block_without_the_fence() -> None:
     assert "argus-memory" not in bare
     report = post(item(bare), item(bare.upper().replace(",", "")), item(bare, role="assistant"))
     assert report.refused == {"derived": 3}
-    assert [one["reason"] for one in CaptureReceipt.objects.get().refusals] == ["derived"] * 3
+    assert [one["reason"] for one in CaptureReceipt.objects.as_pipeline().get().refusals] == [
+        "derived"
+    ] * 3
 
 
 @pytest.mark.parametrize("comma", [",", ""], ids=["short runs", "long runs"])

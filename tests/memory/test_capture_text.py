@@ -43,14 +43,14 @@ def test_it_cleans_nul_and_lone_surrogates_at_every_depth_and_in_keys() -> None:
     assert row.flags["sanitised"] is True
     assert Project.objects.get().name == clean
     assert Session.objects.get(key=clean).ended_reason == clean
-    receipt = CaptureReceipt.objects.get()
+    receipt = CaptureReceipt.objects.as_pipeline().get()
     assert receipt.session_end == {"session": clean, "reason": clean}
     assert receipt.client_range == {clean: 3}
 
 
 def test_it_cleans_what_a_refusal_keeps() -> None:
     assert post(Invalid("odd \x00", "\x00\ud800 {"), item("\x00", source="\x00\ud800")).stored == 0
-    assert CaptureReceipt.objects.get().refusals[0]["excerpt"] == "\ufffd {"
+    assert CaptureReceipt.objects.as_pipeline().get().refusals[0]["excerpt"] == "\ufffd {"
 
 
 def test_it_finds_the_row_again_when_dirty_text_is_posted_again() -> None:

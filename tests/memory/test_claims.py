@@ -27,7 +27,7 @@ LEASE_MINUTES = LEASE_SECONDS / 60
 
 
 def worker() -> StageRun:
-    return open_run("distill", trigger="test")
+    return open_run("distill", trigger="test", now=at(0))
 
 
 def take(run: StageRun, units: list[str], *, limit: int = 99, minutes: float = 0) -> list[Held]:
@@ -56,7 +56,7 @@ class TestOneAtATime:
 
     def test_it_keeps_stages_apart(self) -> None:
         take(worker(), UNITS)
-        other = open_run("dedup", trigger="test")
+        other = open_run("dedup", trigger="test", now=at(0))
         assert names(take(other, UNITS)) == UNITS
 
     def test_it_gives_a_unit_to_another_worker_when_the_lease_ends(self) -> None:

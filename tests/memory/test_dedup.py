@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
-from memory.ledger import shown_before
+from memory.llm.thresholds import threshold
+from memory.llm.vectors import cosine, unit
 from memory.models import (
     Claim,
     Cooldown,
@@ -24,6 +28,7 @@ from memory.models import (
 )
 from memory.stages.dedup import DedupReport, dedup
 from memory.stages.embed import embed
+from review import holds
 from tests.factories import at, clock, fresh, note, project, three, turns
 from tests.openai_server import CHAT, OpenAIServer, Step, fails, says
 
@@ -43,7 +48,8 @@ def run(now: datetime | None = None, **fields: Any) -> DedupReport:
 
 
 def verdict(one: Note) -> DedupVerdict:
-    return DedupVerdict.objects.get(note=one)
+    found: DedupVerdict = DedupVerdict.objects.as_pipeline().get(note=one)
+    return found
 
 
 def decides(kind: str, target: object = 1) -> Step:
@@ -166,7 +172,9 @@ def test_it_waits_with_a_note_whose_target_another_worker_is_to_judge(alice: Pri
         defaults={"worker": "elsewhere", "lease_until": at(days=31)},
     )
     report = run()
-    assert report.pending == 2 and not DedupVerdict.objects.filter(note=third).exists()
+    assert (
+        report.pending == 2 and not DedupVerdict.objects.as_pipeline().filter(note=third).exists()
+    )
     held.delete()
     run()
     assert live() == {PORT.format(8003)}
@@ -204,7 +212,6 @@ def test_it_counts_no_step_for_a_note_that_the_session_had_been_shown(alice: Pri
     row = verdict(echo)
     assert (row.verdict, row.corroborates) == ("duplicate", False)
     assert row.confidence_before == row.confidence_after == 0.5 == fresh(old).confidence
-    assert shown_before([old.pk], owner=alice, session="other", by=at(days=2)) == set()
 
 
 def test_it_counts_one_step_a_session(alice: Principal) -> None:
@@ -214,7 +221,9 @@ def test_it_counts_one_step_a_session(alice: Principal) -> None:
     note(alice, PORT.format(8443), when=at(days=3), session="first")
     run()
     assert fresh(old).confidence == pytest.approx(0.65)
-    rows = DedupVerdict.objects.filter(verdict="duplicate").order_by("note__valid_from")
+    rows = (
+        DedupVerdict.objects.as_pipeline().filter(verdict="duplicate").order_by("note__valid_from")
+    )
     assert [row.corroborates for row in rows] == [True, False, False]
 
 
@@ -304,6 +313,53 @@ def test_it_finds_a_neighbour_by_rare_words_where_vectors_are_far(alice: Princip
     assert shown[str(old.pk)]["lexical"]
 
 
+@pytest.mark.parametrize("port", [8443, 9443])
+def test_it_leaves_it_to_a_person_what_a_project_says_of_a_fact_of_all(
+    alice: Principal, port: int
+) -> None:
+    everywhere = note(alice, PORT.format(8443), project=project("global"))
+    new = note(alice, PORT.format(port), project=project("shop"), when=at(days=1))
+    report = run()
+    assert report.held == 1 and report.distinct == 1
+    row = verdict(new)
+    assert (row.status, row.target) == ("pending", everywhere)
+    assert row.verdict == ("duplicate" if port == 8443 else "supersede")
+    assert fresh(new).deleted_at is None and fresh(everywhere).deleted_at is None
+    holds.approve(row.pk, by=alice, now=at(days=31))
+    gone, kept = (new, everywhere) if port == 8443 else (everywhere, new)
+    assert fresh(gone).deleted_at == at(days=31) and fresh(kept).deleted_at is None
+
+
+def test_it_prefers_a_twin_of_the_same_project(alice: Principal) -> None:
+    note(alice, PORT.format(8443), project=project("global"))
+    note(alice, PORT.format(8443), project=project("shop"), when=at(days=1))
+    third = note(alice, PORT.format(8443), project=project("shop"), when=at(days=2))
+    run()
+    row = verdict(third)
+    assert row.status == "applied" and row.target is not None
+    assert row.target.project == project("shop")
+
+
+def test_it_says_nothing_of_projects_by_a_fact_of_all(alice: Principal) -> None:
+    note(alice, PORT.format(8443), project=project("shop"))
+    note(alice, PORT.format(9443), project=project("global"), when=at(days=1))
+    assert run().distinct == 2 and len(live()) == 2
+
+
+def test_it_goes_by_the_floor_of_the_embedder_that_made_the_vectors(alice: Principal) -> None:
+    """Not of the one in force now: their cosines are not on one scale."""
+    for model in ("nomic-embed-text", "minilm-l6-v2-int8-pad768"):
+        fields: dict[str, Any] = {"embedding_model": model, "project": project(model)}
+        here, there = (unit([1.0, aside, *[0.0] * 766]) for aside in (0.0, 1.0))
+        old = note(alice, "Onions go first.", embedding=here, **fields)
+        new = note(alice, "Der Zug nach Graz.", embedding=there, when=at(1), **fields)
+        assert threshold(model, "dedup_floor") != pytest.approx(cosine(here, there), abs=0.05)
+        run()
+        close = cosine(here, there) >= threshold(model, "dedup_floor")
+        assert [one["note"] for one in verdict(new).candidates] == [str(old.pk)] * close
+    assert close, "the same cosine is near for one of them and far for the other"
+
+
 def test_it_compares_nothing_across_owners_projects_or_levels(alice: Principal) -> None:
     _, bob, _ = three()
     text = PORT.format(8443)
@@ -326,14 +382,34 @@ def test_it_compares_nothing_across_embedders(alice: Principal) -> None:
 def test_it_does_not_judge_what_has_no_vector_yet(alice: Principal) -> None:
     note(alice, PORT.format(8443), embedded=False)
     report = run()
-    assert (report.distinct, report.pending) == (0, 0) and not DedupVerdict.objects.exists()
+    assert (report.distinct, report.pending) == (
+        0,
+        0,
+    ) and not DedupVerdict.objects.as_pipeline().exists()
+
+
+def test_it_works_through_more_notes_than_it_looks_at_in_order(
+    alice: Principal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memory.stages.dedup.NOTES_LOOKED_AT", 24)
+    for number in range(40):
+        note(alice, f"Fact number {number} is told.", when=at(number))
+    with CaptureQueriesContext(connection) as seen:
+        report = run()
+    assert sum((report.duplicate, report.refine, report.supersede, report.distinct)) == 40
+    judged = DedupVerdict.objects.as_pipeline().order_by("pk").values_list("note__valid_from")
+    assert list(judged) == sorted(judged)
+    pages = [
+        query for query in seen if re.search(r'ORDER BY .*"created_at".* LIMIT 24', query["sql"])
+    ]
+    assert 2 <= len(pages) <= 5
 
 
 def test_it_judges_each_note_once(alice: Principal) -> None:
     note(alice, PORT.format(8443))
     assert run().distinct == 1
     assert run() == DedupReport()
-    assert DedupVerdict.objects.count() == 1
+    assert DedupVerdict.objects.as_pipeline().count() == 1
 
 
 @pytest.mark.parametrize("step", [fails(401), fails(429, retry_after="9"), fails(500)])
@@ -346,7 +422,7 @@ def test_it_puts_off_what_it_cannot_ask_and_decides_nothing(
     server.script(CHAT, step)
     report = run()
     assert (report.transient_failures, report.pending) == (1, 1)
-    assert not DedupVerdict.objects.filter(note=new).exists() and len(live()) == 2
+    assert not DedupVerdict.objects.as_pipeline().filter(note=new).exists() and len(live()) == 2
     assert not Claim.objects.exclude(attempts=0, content_failures=0, lease_until=None).exists()
     Cooldown.objects.all().delete()
     assert run().distinct == 1

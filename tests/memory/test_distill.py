@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
+from itertools import count
 from typing import Any
 
 import pytest
@@ -101,7 +102,7 @@ def test_it_makes_notes_with_evidence_from_whatever_wraps_the_answer(
         assert edge.raw_item.body[edge.start : edge.end] == edge.quote
     one.refresh_from_db(from_queryset=Episode.objects.as_pipeline())
     assert one.distilled_at is not None
-    assert not Claim.objects.exists() and not GateRejection.objects.exists()
+    assert not Claim.objects.exists() and not GateRejection.objects.as_pipeline().exists()
     run_row = StageRun.objects.get(stage="distill")
     assert run_row.status == "done" and run_row.report["notes_created"] == 2
     assert LlmCall.objects.get(port="distill").run_id == run_row.pk
@@ -115,7 +116,7 @@ def test_it_counts_refused_candidates_by_reason_and_keeps_them(
     server.script(CHAT, says(notes(note(QUOTE), invented, note(OTHER, title="t" * 81))))
     report = run()
     assert report.rejected == {"grounding": 1, "title": 1} and report.notes_created == 1
-    row = GateRejection.objects.get(reason="grounding")
+    row = GateRejection.objects.as_pipeline().get(reason="grounding")
     assert row.candidate["source_ref"] == "We moved the job queue to Kafka."
     assert (row.episode_id, row.owner, row.model_real) == (one.pk, alice, "scripted-2026-01")
     assert row.run_id == StageRun.objects.get(stage="distill").pk
@@ -390,9 +391,16 @@ def test_it_closes_the_run_as_failed_and_frees_its_claims_on_a_fault_of_ours(
     episode(alice, SAID)
 
     now = at(days=90)
-    ticks = iter([now, now])
+    ticks = count(1)
+
+    def broken() -> datetime:
+        # The clock stops once, after the unit was begun.
+        if next(ticks) == 5:
+            raise StopIteration
+        return now
+
     with pytest.raises(StopIteration):
-        distill(clock=lambda: next(ticks))
+        distill(clock=broken)
     row = StageRun.objects.filter(stage="distill").latest("pk")
     assert row.status == "failed" and row.error.startswith("StopIteration")
     assert row.finished_at and not Claim.objects.exclude(lease_until=None).exists()

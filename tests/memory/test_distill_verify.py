@@ -7,10 +7,19 @@ from collections.abc import Callable
 
 import pytest
 
-from memory.models import Cooldown, Episode, GateRejection, Note, Principal
-from memory.stages.distill import distill
-from tests.factories import episode, three
-from tests.openai_server import CHAT, OpenAIServer, Scripted, fails, note, notes, says
+from memory.models import Cooldown, DistillFailure, Episode, GateRejection, Note, Principal
+from memory.stages.distill import VERIFY_CHARACTERS_MAX, distill
+from tests.factories import document, episode, three
+from tests.openai_server import (
+    CHAT,
+    OpenAIServer,
+    Request,
+    Step,
+    fails,
+    note,
+    notes,
+    says,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -25,7 +34,7 @@ def alice() -> Principal:
     return three()[0]
 
 
-def verifier(answered: bool, answer: str) -> list[Scripted]:
+def verifier(answered: bool, answer: str) -> list[Step]:
     question = {"question": "Where did the job queue move to?", "expected": "Postgres"}
     reply = {"answered": answered, "answer": answer, "quote": ""}
     return [says(json.dumps(question)), says(json.dumps(reply))]
@@ -51,7 +60,7 @@ def test_it_refuses_what_the_raw_text_does_not_answer(
     server.script(CHAT, says(notes(note(QUOTE))), *verifier(answered, answer))
     report = distill()
     assert report.rejected == {"unsupported": 1} and not Note.objects.as_pipeline().exists()
-    assert "Where did the job queue move to?" in GateRejection.objects.get().detail
+    assert "Where did the job queue move to?" in GateRejection.objects.as_pipeline().get().detail
 
 
 def test_it_writes_nothing_of_a_unit_whose_verifier_is_away(
@@ -71,3 +80,54 @@ def test_it_writes_nothing_of_a_unit_whose_verifier_is_away(
     distill()
     texts = [r.body["messages"][0]["content"] for r in server.requests[asked:]]
     assert not any("source_ref" in text for text in texts), "the kept answer is not paid twice"
+
+
+def test_it_refuses_the_one_candidate_whose_check_cannot_be_read(
+    server: OpenAIServer, alice: Principal, configure: Configure
+) -> None:
+    configure(verify=True)
+    episode(alice, SAID)
+    unreadable = says("I had rather talk about something else entirely.")
+    server.script(
+        CHAT, says(notes(note(QUOTE), note(OTHER))), unreadable, *verifier(True, "to Postgres")
+    )
+    report = distill()
+    assert (report.notes_created, report.rejected) == (1, {"unsupported": 1})
+    assert "could not be read" in GateRejection.objects.as_pipeline().get().detail
+
+
+def test_it_counts_a_failure_of_the_unit_when_no_check_can_be_read(
+    server: OpenAIServer, alice: Principal, configure: Configure
+) -> None:
+    configure(verify=True)
+    episode(alice, SAID)
+    unreadable = says("I had rather talk about something else entirely.")
+    server.script(CHAT, says(notes(note(QUOTE), note(OTHER))), unreadable, unreadable)
+    report = distill()
+    assert (report.content_failures, report.episodes_distilled) == (1, 0)
+    assert (
+        not Note.objects.as_pipeline().exists() and not GateRejection.objects.as_pipeline().exists()
+    )
+    assert DistillFailure.objects.get().owner == alice
+
+
+def test_it_shows_the_verifier_what_stands_around_the_quote_and_no_more(
+    server: OpenAIServer, alice: Principal, configure: Configure
+) -> None:
+    configure(verify=True)
+    long = "\n\n".join(f"Paragraph {number} tells of other things." for number in range(3_000))
+    document(alice, f"# Far above\n\n{long}\n\n{QUOTE}\n\n{long}")
+    # One window a model call; the quote stands in one of them.
+    replies = {True: says(notes(note(QUOTE))), False: says(notes())}
+
+    def answers(request: Request) -> Step:
+        system = str(request.body["messages"][0]["content"])
+        if '"expected"' in system:
+            return Step(verifier(True, "to Postgres")[0].body)
+        if '"answered"' in system:
+            assert QUOTE in request.user and len(request.user) < VERIFY_CHARACTERS_MAX + 500
+            return Step(verifier(True, "to Postgres")[1].body)
+        return replies[QUOTE in request.user]
+
+    server.script(CHAT, *[answers] * 200)
+    assert distill().notes_created == 1

@@ -268,3 +268,82 @@ def test_it_never_compares_vectors_of_two_models(alice: Principal) -> None:
     note(alice, "The build needs the linker flag too.", embedding_model="another")
     same = Note.objects.as_pipeline().of_model(one.embedding_model)
     assert list(same) == [one]
+
+
+def test_it_parks_in_one_run_the_note_whose_vector_is_bad_by_itself(
+    alice: Principal, server: OpenAIServer
+) -> None:
+    bare(alice, 63)
+    note(alice, BAD, embedded=False)
+    server.script(EMBEDDINGS, *[poisoned(with_bad([0.0] * 768))] * 40)
+    report = run()
+    assert (report.embedded, report.failed, report.parked, report.pending) == (63, 5, 1, 0)
+    assert set(DistillFailure.objects.values_list("owner", flat=True)) == {alice.pk}
+
+
+def test_it_parks_nothing_in_one_run_of_a_model_that_gives_only_bad_vectors(
+    alice: Principal, server: OpenAIServer
+) -> None:
+    bare(alice, 6)
+    zeros: Scripted = lambda r: gives([[0.0] * 768] * len(r.body["input"]))  # noqa: E731
+    server.script(EMBEDDINGS, *[zeros] * 40)
+    report = run()
+    assert (report.embedded, report.failed, report.parked, report.pending) == (0, 6, 0, 6)
+
+
+@pytest.mark.parametrize("status", [400, 413, 422])
+def test_it_tries_once_a_run_what_was_refused_for_a_reason_that_may_pass(
+    alice: Principal, server: OpenAIServer, status: int
+) -> None:
+    bare(alice, 3)
+    note(alice, BAD, embedded=False)
+    server.script(EMBEDDINGS, *[poisoned(lambda request: fails(status))] * 40)
+    report = run()
+    assert (report.embedded, report.failed, report.parked, report.pending) == (3, 1, 0, 1)
+
+
+def test_it_parks_at_once_what_may_not_leave(alice: Principal, server: OpenAIServer) -> None:
+    secret = note(alice, "The vault is behind the mill.", embedded=False, confidentiality="secret")
+    bare(alice, 3)
+    report = run()
+    assert (report.embedded, report.failed, report.parked, report.pending) == (3, 1, 1, 0)
+    row = Claim.objects.get()
+    assert (row.unit, row.parked_reason) == (f"note:{secret.pk}", "confidential")
+    refused = LlmCall.objects.filter(outcome="confidential").count()
+    assert refused == 1, "the others of its batch are not asked about one by one"
+
+
+def turned(alice: Principal, configure: Configure, count: int) -> None:
+    """So many turns with a vector of the model before this one."""
+    turns(alice, [f"Turn number {n} of the talk." for n in range(count)])
+    segment(clock=clock(at(90)))
+    configure(model_url=None, model=None, embed_model="scripted-two")
+    shared.cache_clear()
+
+
+def test_it_says_that_the_embedder_went_away_while_turns_were_embedded_anew(
+    alice: Principal, server: OpenAIServer, configure: Configure
+) -> None:
+    turned(alice, configure, 70)
+    good: Scripted = lambda r: gives([vector_of(t) for t in r.body["input"]])  # noqa: E731
+    server.script(EMBEDDINGS, good, fails(503))
+    report = reembed(clock=clock(at(days=1)))
+    assert (report.turns, report.transient_failures) == (64, 1)
+    Cooldown.objects.all().delete()
+    report = reembed(clock=clock(at(days=1)))
+    assert (report.turns, report.transient_failures) == (6, 0)
+    assert TurnVector.objects.filter(model="scripted-two").count() == 70
+
+
+def test_it_embeds_so_many_turns_anew_and_no_more(alice: Principal, configure: Configure) -> None:
+    turned(alice, configure, 5)
+    assert reembed(clock=clock(at(days=1)), limit=2).turns == 2
+    assert reembed(clock=clock(at(days=1)), limit=9).turns == 3
+    assert reembed(clock=clock(at(days=1))).turns == 0
+
+
+def test_it_embeds_nothing_after_its_time(alice: Principal, configure: Configure) -> None:
+    turned(alice, configure, 3)
+    bare(alice, 3)
+    report = reembed(clock=clock(at(days=1)), until=at(days=1))
+    assert (report.embedded, report.turns, report.pending) == (0, 0, 3)

@@ -52,6 +52,16 @@ WANTED = [
 ]  # fmt: skip
 
 
+def test_it_hears_a_lone_prompt_as_said_to_an_agent() -> None:
+    said = "The orders endpoint listens on port 9400, because the balancer expects it."
+    assert [note.content for note in distill(user(said))] == [said]
+
+
+def test_it_makes_no_note_of_what_was_a_secret() -> None:
+    said = "Here is the key: [redacted:github_token], please never commit it to the repository."
+    assert distill(user(said), agent("Understood.")) == []
+
+
 @pytest.mark.parametrize(("tag", "turn"), WANTED)
 def test_it_notes_what_a_later_session_needs(tag: str, turn: tuple[str, str]) -> None:
     notes = distill(user("the nightly job is odd, have a look"), turn, agent("Let me go on."))

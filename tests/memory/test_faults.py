@@ -115,7 +115,7 @@ def test_it_distills_a_unit_wholly_or_not_at_all(
         check_runs()
         for one in Episode.objects.as_pipeline():
             notes = Note.objects.as_pipeline().filter(episode=one)
-            refused = GateRejection.objects.filter(episode=one).count()
+            refused = GateRejection.objects.as_pipeline().filter(episode=one).count()
             if one.distilled_at is None:
                 assert (notes.count(), refused) == (0, 0)
             else:
@@ -145,9 +145,11 @@ def test_it_judges_a_note_wholly_or_not_at_all(local: object) -> None:
         live = Note.objects.as_pipeline().live(timezone.now())
         undecided = live.undecided().count()
         retired = Note.objects.as_pipeline().filter(retired_reason="superseded").count()
-        verdicts = DedupVerdict.objects.filter(verdict="supersede", status="applied").count()
+        verdicts = (
+            DedupVerdict.objects.as_pipeline().filter(verdict="supersede", status="applied").count()
+        )
         assert retired == verdicts
-        for row in DedupVerdict.objects.filter(verdict="supersede"):
+        for row in DedupVerdict.objects.as_pipeline().filter(verdict="supersede"):
             assert row.target is not None and row.target.deleted_at is not None
             assert row.target.valid_to == row.note.valid_from
         assert live.count() == 1 + undecided, "neither none nor both of the two"

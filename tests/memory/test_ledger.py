@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from uuid import uuid4
 
 import pytest
 
 from memory.access import principal
-from memory.ledger import ECHO_SHARE_MIN, ECHO_WORDS_MIN, came_from_us, emit, shown_before
+from memory.ledger import ECHO_SHARE_MIN, ECHO_WORDS_MIN, came_from_us, emit, shown_in
 from memory.models import Emission, Injection
 from tests.memory.posting import NOW
 
@@ -102,11 +101,9 @@ def test_it_says_which_notes_a_session_had_been_shown() -> None:
     Injection.objects.create(session="s1", note_ids=[one, two], created_at=NOW, **given)
     Injection.objects.create(session="s2", note_ids=[three], created_at=NOW, **given)
 
-    def shown(session: str = "s1", owner: str = "alice", minutes: int = 1) -> set[object]:
-        by = NOW + timedelta(minutes=minutes)
-        return set(shown_before([one, three], owner=principal(owner), session=session, by=by))
+    def shown(session: str = "s1", owner: str = "alice") -> set[object]:
+        return set(shown_in([one, three], owner=principal(owner), session=session))
 
     assert shown() == {one}
     assert shown(session="s2") == {three}
     assert shown(session="s3") == shown(session="") == shown(owner="bob") == set()
-    assert shown(minutes=-1) == set(), "what came later cannot have been heard"

@@ -6,6 +6,7 @@ import random
 import re
 import uuid
 from datetime import timedelta
+from typing import Any
 
 import psycopg
 import pytest
@@ -92,6 +93,28 @@ def test_it_drops_what_is_below_the_floor_after_the_search() -> None:
     found = older_neighbours(new, now=at(days=2), floor=0.5, limit=9)
     assert [one.note for one in found] == [near]
     assert found[0].similarity == pytest.approx(2 / 3, abs=1e-3)
+
+
+@pytest.mark.django_db
+def test_it_takes_by_turns_the_nearest_and_those_found_by_words() -> None:
+    alice, _, _ = three()
+    asked, near, far = unit([1.0, 0.0]), unit([1.0, 0.2]), unit([0.1, 1.0])
+
+    def made(text: str, vector: Vector, **fields: Any) -> Note:
+        return note(alice, text, embedding=[*vector, *[0.0] * 766], **fields)
+
+    for number in range(5):
+        made(f"something near {number}", near)
+    words = [made(f"zanzibar kubel {number}", far) for number in range(2)]
+    other = made("zanzibar kubel", far, embedding_model="another")
+    new = made("zanzibar kubel", asked, when=at(days=1))
+    found = older_neighbours(new, now=at(days=2), floor=0.5, limit=3)
+    assert sum(one.lexical is not None for one in found) == 1, "one of the best three is by words"
+    found = older_neighbours(new, now=at(days=2), floor=0.5, limit=10)
+    similar = {one.note.pk: one.similarity for one in found}
+    for one in words:
+        assert similar[one.pk] == pytest.approx(cosine(asked, far), abs=1e-3)
+    assert similar[other.pk] is None and len(found) == 8
 
 
 @pytest.mark.django_db

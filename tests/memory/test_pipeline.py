@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -76,13 +77,13 @@ def check_reports(run: dict[str, dict[str, Any]]) -> None:
     assert distilled["episodes_distilled"] == episodes.exclude(distilled_at=None).count()
     notes = Note.objects.as_pipeline()
     assert distilled["notes_created"] == notes.count()
-    refused = Counter(GateRejection.objects.values_list("reason", flat=True))
+    refused = Counter(GateRejection.objects.as_pipeline().values_list("reason", flat=True))
     assert distilled["rejected"] == refused
     assert embedded["embedded"] == notes.exclude(embedding=None).count()
-    verdicts = Counter(DedupVerdict.objects.values_list("verdict", flat=True))
+    verdicts = Counter(DedupVerdict.objects.as_pipeline().values_list("verdict", flat=True))
     for kind in ("duplicate", "refine", "supersede", "distinct"):
         assert judged[kind] == verdicts[kind]
-    assert judged["held"] == DedupVerdict.objects.filter(status="pending").count()
+    assert judged["held"] == DedupVerdict.objects.as_pipeline().filter(status="pending").count()
     for report in (distilled, embedded, judged):
         assert report["pending"] == report["parked"] == 0
     assert not Claim.objects.exists()
@@ -133,6 +134,25 @@ class TestOnePass:
         assert not report.ok and report.stages["distill"]["transient_failures"] == 1
         assert StageRun.objects.filter(status="done").count() == len(PIPELINE)
 
+    def test_it_lets_no_stage_eat_the_time_of_the_others(self) -> None:
+        turns(self.alice, FACTS)
+        now = at(days=1)
+
+        def going() -> datetime:
+            # A second goes by at each look: nothing is done in no time.
+            nonlocal now
+            now += timedelta(seconds=1)
+            return now
+
+        report = process(clock=going, seconds=8)
+        runs = StageRun.objects.order_by("pk")
+        assert [(run.stage, run.status) for run in runs] == [
+            (verb.__name__, "done") for verb in PIPELINE
+        ]
+        assert all(stage["pending"] <= 1 for stage in report.stages.values())
+        assert live() == 0, "the time was over before a unit was done"
+        assert process(clock=clock(at(days=2)), seconds=60).ok and live() >= 2
+
     def test_it_bounds_the_units_of_each_stage(self) -> None:
         for number in range(3):
             turns(
@@ -169,6 +189,17 @@ class TestCommands:
         for name, keys in wanted.items():
             report, code = command(name)
             assert code == 0 and keys <= set(report), name
+
+    def test_it_counts_what_waits_and_does_nothing_when_run_dry(self) -> None:
+        turns(three()[0], FACTS)
+        document(three()[0], "# Rules\n\nAlways run the linter before you push to main.\n")
+        for name in ("segment", "distill", "embed", "dedup", "reembed", "process"):
+            report, code = command(name, "--dry-run")
+            assert code == 0 and set(report) == {"pending"}
+            if name != "process":
+                assert set(report["pending"]) == {name}
+        assert report["pending"] == {"segment": 1, "distill": 1, "embed": 0, "dedup": 0}
+        assert not StageRun.objects.exists() and not Claim.objects.exists()
 
     def test_it_says_by_its_exit_code_what_was_away_and_what_failed(
         self, server: OpenAIServer, configure: Callable[..., None]
@@ -238,5 +269,5 @@ def test_it_ends_alike_however_many_workers_do_it() -> None:
         "The staging server runs on staging.example.org, port 8011."
     }
     assert ports.count() == 2, "one of each owner"
-    judged = Counter(DedupVerdict.objects.values_list("note", flat=True))
+    judged = Counter(DedupVerdict.objects.as_pipeline().values_list("note", flat=True))
     assert set(judged.values()) == {1}

@@ -152,7 +152,7 @@ def test_it_removes_verdicts_and_decisions_about_what_goes_and_no_other() -> Non
     old, new = notes(episode=first)[0], notes(episode=second)[0]
     about, shown = factories.verdict(new, old), factories.verdict(new, third, kind="distinct")
     beside = factories.verdict(third, new, kind="distinct", status="applied")
-    DedupVerdict.objects.filter(pk=shown.pk).update(status="applied")
+    DedupVerdict.objects.as_pipeline().filter(pk=shown.pk).update(status="applied")
     told = factories.verdict(
         third, new, kind="distinct", status="applied",
         candidates=[{"note": str(old.pk), "similarity": 0.5}], reasoning=old.content,
@@ -164,8 +164,11 @@ def test_it_removes_verdicts_and_decisions_about_what_goes_and_no_other() -> Non
     reply = Key.of("judge", "m", "1", ["q"])
     keep_reply(reply, f"unlike {old.content}", model_real="m", unit=f"note:{new.pk}")
     purge(items_of(first))
-    assert set(DedupVerdict.objects.values_list("pk", flat=True)) == {shown.pk, beside.pk}
-    assert told.pk not in set(DedupVerdict.objects.values_list("pk", flat=True))
+    assert set(DedupVerdict.objects.as_pipeline().values_list("pk", flat=True)) == {
+        shown.pk,
+        beside.pk,
+    }
+    assert told.pk not in set(DedupVerdict.objects.as_pipeline().values_list("pk", flat=True))
     assert list(Decision.objects.values_list("verdict", flat=True)) == [beside.pk]
     assert not ModelReply.objects.exists(), "what a judge said of both goes with the one"
 

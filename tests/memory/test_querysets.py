@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 from django.apps import apps
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -22,9 +24,18 @@ from hypothesis.stateful import (
 
 from memory import retire, verdicts
 from memory.access import principal
-from memory.models import Episode, Note, Principal, RawItem
-from memory.querysets import OwnedQuerySet, Unscoped
-from tests.factories import T0, at, group, note, three, turns
+from memory.models import (
+    CaptureReceipt,
+    DedupVerdict,
+    Episode,
+    GateRejection,
+    Injection,
+    Note,
+    Principal,
+    RawItem,
+)
+from memory.querysets import OwnedQuerySet, OwnerQuerySet, Unscoped
+from tests.factories import T0, at, group, note, three, turns, verdict
 
 pytestmark = pytest.mark.django_db
 
@@ -187,20 +198,33 @@ ACTS: list[Callable[[OwnedQuerySet], Any]] = [
     lambda rows: list(rows.values("pk")),
     lambda rows: list(rows.values_list("pk", flat=True)),
     lambda rows: rows.aggregate(),
-    lambda rows: rows.update(visibility="common"),
+    lambda rows: rows.update(owner=None),
     lambda rows: rows.delete(),
     lambda rows: rows[0],
-    lambda rows: rows.filter(visibility="private").earliest("pk"),
+    lambda rows: rows.exclude(owner=None).earliest("pk"),
+    lambda rows: list(Principal.objects.filter(pk__in=rows.values("owner"))),
 ]
+
+OWNED = [Note, RawItem, Episode]
+OWN = [CaptureReceipt, DedupVerdict, GateRejection, Injection]
 
 
 @pytest.mark.parametrize("act", ACTS)
-@pytest.mark.parametrize("model", [Note, RawItem, Episode])
-def test_it_refuses_to_read_for_nobody(model: Any, act: Callable[[OwnedQuerySet], Any]) -> None:
+@pytest.mark.parametrize("model", [*OWNED, *OWN])
+def test_it_refuses_to_read_for_nobody(model: Any, act: Callable[[OwnerQuerySet], Any]) -> None:
     with pytest.raises(Unscoped):
         act(model.objects.all())
     with pytest.raises(Unscoped):
-        act(model.objects.filter(visibility="private"))
+        act(model.objects.filter(owner__name="alice"))
+
+
+def test_it_shows_the_rows_of_a_ledger_to_their_owner_alone() -> None:
+    alice, bob, _ = three()
+    row = Injection.objects.create(owner=alice, mode="notes", outcome="empty")
+    assert list(Injection.objects.visible_to(alice)) == [row]
+    assert not Injection.objects.visible_to(bob).exists()
+    with pytest.raises(Unscoped):
+        Injection.objects.visible_to(None)
 
 
 def test_it_refuses_a_principal_that_is_none() -> None:
@@ -223,6 +247,29 @@ def test_it_guards_every_table_with_an_owner_and_a_visibility() -> None:
         names = {field.name for field in model._meta.get_fields()}
         if {"owner", "visibility"} <= names:
             assert isinstance(model._default_manager.all(), OwnedQuerySet), model
+
+
+def test_it_lets_those_settle_a_note_who_are_more_than_its_readers() -> None:
+    alice, bob, charlie = three()
+    for kind in ("private", "team", "common"):
+        note(alice, f"{kind} fact.", visibility=kind)
+
+    def settled(by: Principal) -> set[str]:
+        return set(Note.objects.decidable_by(by).values_list("visibility", flat=True))
+
+    assert settled(alice) == {"private", "team", "common"}
+    assert settled(bob) == {"team", "common"}
+    assert settled(charlie) == set()
+
+
+def test_it_holds_a_note_against_older_ones_and_those_judged_before_it_once_each() -> None:
+    alice, _, _ = three()
+    old, new, young, judged = (note(alice, f"{n}.", when=at(n)) for n in range(4))
+    verdict(judged, old, "distinct")
+    with CaptureQueriesContext(connection) as seen:
+        assert set(Note.objects.as_pipeline().met_by(new)) == {old, judged}
+    assert seen[0]["sql"].count("EXISTS") == 1
+    assert young not in Note.objects.as_pipeline().met_by(new)
 
 
 def test_it_orders_notes_by_age_as_older_than_has_it() -> None:

@@ -8,10 +8,13 @@ from datetime import datetime
 
 import pytest
 from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
+from memory.claims import CONTENT_FAILURES_MAX
 from memory.models import (
     Attribution,
     Centroid,
+    Claim,
     Episode,
     EpisodeTurn,
     LlmCall,
@@ -24,7 +27,8 @@ from memory.models import (
 from memory.stages import segment as stage
 from memory.stages.segment import SegmentReport, segment
 from tests.factories import at, clock, end_session, three, turns
-from tests.openai_server import EMBEDDINGS, OpenAIServer, fails, gives
+from tests.hashing_embedder import vector_of
+from tests.openai_server import EMBEDDINGS, OpenAIServer, Scripted, fails, gives
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("local")]
 
@@ -323,3 +327,65 @@ def test_it_gives_the_same_episode_the_same_key_for_each_owner(alice: Principal)
     run(at(90))
     keys = [one.unit_key for one in episodes()]
     assert len(set(keys)) == 2
+
+
+def test_it_stops_asking_for_the_vector_of_a_turn_that_can_have_none(
+    alice: Principal, server: OpenAIServer
+) -> None:
+    turns(alice, lines(3))
+    poison: Scripted = lambda r: (  # noqa: E731
+        fails(400)
+        if lines(3)[1] in r.body["input"]
+        else gives([vector_of(text) for text in r.body["input"]])
+    )
+    server.script(EMBEDDINGS, *[poison] * 99)
+    for minute in range(3, 3 + CONTENT_FAILURES_MAX):
+        run(at(minute))
+    asked = len(server.requests)
+    row = Claim.objects.get()
+    assert row.unit.startswith("item:") and row.parked_at is not None
+    assert run(at(20)).not_checked == 1
+    assert len(server.requests) == asked
+    run(at(90))
+    assert shapes() == [(3, "gap")]
+
+
+def test_it_asks_once_about_turns_that_may_not_leave(
+    alice: Principal, server: OpenAIServer
+) -> None:
+    turns(alice, lines(4))
+    turns(alice, ["Secret one.", "Secret two."], start=at(5), confidentiality="secret")
+    run(at(90))
+    assert TurnVector.objects.count() == 4 and not Claim.objects.exists()
+    assert LlmCall.objects.filter(outcome="confidential").count() == 1
+    assert not any("Secret" in str(request.body) for request in server.requests)
+
+
+def test_it_reads_of_a_long_turn_only_what_it_embeds(
+    alice: Principal, server: OpenAIServer
+) -> None:
+    turns(alice, ["x" * 900_000, "y" * 900_000])
+    with CaptureQueriesContext(connection) as queries:
+        run(at(90))
+    reading = [q["sql"] for q in queries.captured_queries if '"body"' in q["sql"]]
+    assert reading and all("LEFT(" in sql for sql in reading)
+    assert [len(text) for text in server.requests[-1].body["input"]] == [2_000, 2_000]
+
+
+def test_it_names_whose_vectors_it_compared(alice: Principal) -> None:
+    turns(alice, lines(6) + lines(6, KITCHEN), project="shop")
+    run(at(90))
+    turns(alice, lines(4), session="nameless", cwd="", start=at(100))
+    run(at(200))
+    looks = set(SegmentCheck.objects.values_list("check_kind", "model"))
+    assert looks == {("topic", "scripted-embed"), ("size", ""), ("gap", "")}
+    row = Attribution.objects.latest("pk")
+    assert (row.model, row.created_at) == ("scripted-embed", at(200))
+
+
+def test_it_says_how_many_sessions_are_left(alice: Principal) -> None:
+    for number in range(3):
+        turns(alice, lines(2), session=f"s{number}", start=at(number * 10))
+    assert run(at(300), limit=1).pending == 2
+    assert segment(clock=clock(at(300)), until=at(300)).pending == 2
+    assert run(at(300)).pending == 0

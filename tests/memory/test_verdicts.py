@@ -5,11 +5,13 @@ from __future__ import annotations
 from datetime import datetime
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from memory import retire, verdicts
 from memory.errors import Conflict
-from memory.models import Evidence, Note, Principal
-from memory.verdicts import CONFIDENCE_START, HOLD_CONFIDENCE_MIN, effect, raised
+from memory.models import Evidence, Injection, Note, Principal
+from memory.verdicts import CONFIDENCE_START, HOLD_CONFIDENCE_MIN, carried, effect, raised
 from tests.factories import T0, at, fresh, note, three, turns, verdict
 
 
@@ -83,18 +85,32 @@ def test_it_hands_each_edge_over_once(alice: Principal) -> None:
     new = note(alice, "It is so indeed.", evidence=item)
     twin = note(alice, "It is so.", evidence=item)
     for gone in (new, twin, new):
-        verdicts.hand_over(gone, old, origin="duplicate")
-    spans = Evidence.objects.filter(note=old).order_by("start").values_list("quote", "origin")
-    assert list(spans) == [("It is so.", "distill"), ("It is so indeed.", "duplicate")]
+        verdicts.hand_over(gone, old, origin="duplicate", now=at(60))
+    edges = Evidence.objects.filter(note=old).order_by("start")
+    assert list(edges.values_list("quote", "origin", "created_at")) == [
+        ("It is so.", "distill", old.created_at),
+        ("It is so indeed.", "duplicate", at(60)),
+    ]
 
 
-def test_it_refuses_to_retire_what_somebody_retired(alice: Principal) -> None:
-    old, new = note(alice, "One."), note(alice, "Two.", when=at(5))
-    row = verdict(new, old, status="applied")
-    verdicts.apply(row, effect("supersede", new, old), now=at(60))
+@pytest.mark.parametrize("gone", ["old", "new"])
+@pytest.mark.parametrize("kind", ["duplicate", "refine", "supersede"])
+def test_it_settles_nothing_once_somebody_retired_one_of_the_two(
+    alice: Principal, kind: str, gone: str
+) -> None:
+    """The fact that stays must be there to stay."""
+    both = {"old": note(alice, "One."), "new": note(alice, "Two.", when=at(5))}
+    retire.retire([both[gone].pk], reason="refined", now=at(59))
+    with pytest.raises(Conflict, match="no longer live"):
+        verdicts.apply(verdict(both["new"], both["old"], kind), now=at(60))
+    assert {name for name, one in both.items() if fresh(one).deleted_at} == {gone}
+
+
+def test_it_settles_nothing_between_notes_of_which_one_has_run_out(alice: Principal) -> None:
+    old, new = note(alice, "One."), note(alice, "Two.", when=at(5), valid_to=at(50))
     with pytest.raises(Conflict):
-        verdicts.apply(row, effect("supersede", new, old), now=at(61))
-    assert fresh(old).deleted_at == at(60)
+        verdicts.apply(verdict(new, old), now=at(60))
+    assert fresh(old).deleted_at is None
 
 
 def test_it_takes_back_the_retirement_and_the_step_of_confidence(alice: Principal) -> None:
@@ -102,7 +118,7 @@ def test_it_takes_back_the_retirement_and_the_step_of_confidence(alice: Principa
     row = verdict(
         new, old, "duplicate", status="applied", confidence_before=0.5, confidence_after=0.65
     )
-    verdicts.apply(row, effect("duplicate", new, old), now=at(60))
+    verdicts.apply(row, now=at(60))
     assert (fresh(old).confidence, fresh(new).deleted_at) == (0.65, at(60))
     verdicts.take_back(row)
     assert (fresh(old).confidence, fresh(new).deleted_at) == (0.5, None)
@@ -110,24 +126,97 @@ def test_it_takes_back_the_retirement_and_the_step_of_confidence(alice: Principa
         verdicts.take_back(row)
 
 
-def test_it_keeps_a_later_step_of_confidence_when_an_earlier_one_is_taken_back(
-    alice: Principal,
-) -> None:
-    old, new = note(alice, "One."), note(alice, "One.", when=at(5))
-    row = verdict(
-        new, old, "duplicate", status="applied", confidence_before=0.5, confidence_after=0.65
-    )
-    verdicts.apply(row, effect("duplicate", new, old), now=at(60))
-    retire.set_confidence(old.pk, 0.755)
-    verdicts.take_back(row)
+def test_it_takes_back_one_step_of_confidence_of_several(alice: Principal) -> None:
+    old, new, other = (note(alice, "One.", when=at(n)) for n in (0, 5, 6))
+    rows = [
+        verdict(new, old, "duplicate", confidence_before=0.5, confidence_after=0.65),
+        verdict(other, old, "duplicate", confidence_before=0.65, confidence_after=0.755),
+    ]
+    for row in rows:
+        verdicts.apply(row, now=at(60))
     assert fresh(old).confidence == 0.755
+    for row, wanted in zip(rows, (0.65, 0.5), strict=True):
+        verdicts.take_back(row)
+        assert fresh(old).confidence == wanted
+
+
+def test_it_gives_a_refinement_its_own_confidence_back(alice: Principal) -> None:
+    old = note(alice, "One.", confidence=0.755)
+    new = note(alice, "One and a half.", when=at(5))
+    found = verdicts.step("refine", new, old)
+    assert (found.before, found.after) == (CONFIDENCE_START, raised(0.755))
+    row = verdict(new, old, "refine", confidence_before=found.before, confidence_after=found.after)
+    verdicts.apply(row, now=at(60))
+    assert fresh(new).confidence == raised(0.755)
+    verdicts.take_back(row)
+    assert (fresh(new).confidence, fresh(old).confidence) == (CONFIDENCE_START, 0.755)
+    assert fresh(old).deleted_at is None
+
+
+@given(st.floats(0, 0.99), st.lists(st.booleans(), max_size=6))
+def test_it_takes_a_step_out_from_among_any_others(start: float, others: list[bool]) -> None:
+    one = (start, raised(start))
+    with_it, without = carried(start, before=one[0], after=one[1]), start
+    for _ in others:
+        with_it, without = raised(with_it), raised(without)
+    back = carried(with_it, before=one[1], after=one[0])
+    assert back == pytest.approx(without, abs=2e-5) and 0 <= back <= 1
+
+
+@pytest.mark.parametrize("kind", ["duplicate", "refine", "supersede"])
+def test_it_holds_whatever_is_said_of_a_note_of_another_project(kind: str) -> None:
+    old, new = bare(at(0)), bare(at(5))
+    assert not effect(kind, new, old).held
+    new.project_id = 7
+    assert effect(kind, new, old).held
+    old.project_id = 7
+    assert not effect(kind, new, old).held
+
+
+def shown(owner: Principal, *notes: Note, session: str, when: datetime) -> None:
+    Injection.objects.create(
+        owner=owner, mode="notes", session=session, outcome="injected",
+        note_ids=[one.pk for one in notes], created_at=when,
+    )  # fmt: skip
+
+
+def test_it_hears_an_echo_through_what_the_shown_note_went_into(alice: Principal) -> None:
+    """Shown first, merged later: what the session says again is still what it was told."""
+    first, twin, third, fourth = (note(alice, f"{n}.", when=at(n)) for n in range(4))
+    for kind, new, old in (("duplicate", twin, first), ("refine", third, first)):
+        row = verdict(new, old, kind, status="applied")
+        verdicts.apply(row, now=at(60))
+    held = verdict(fourth, third, "refine", status="approved")
+    verdicts.apply(held, now=at(61))
+    assert verdicts.gone_into(fourth) == {one.pk for one in (first, twin, third, fourth)}
+    for number, one in enumerate((first, twin, third, fourth)):
+        echo = note(alice, "Fourth, again.", session=f"echo {number}", when=at(days=1))
+        assert verdicts.corroborates(echo, fourth)
+        shown(alice, one, session=f"echo {number}", when=at(days=2))
+        assert not verdicts.corroborates(echo, fourth), one
+
+
+def test_it_hears_no_echo_of_what_was_replaced_undone_or_left_apart(alice: Principal) -> None:
+    old, new = note(alice, "One."), note(alice, "Two.", when=at(5))
+    verdict(new, old, "supersede", status="applied")
+    verdict(new, old, "refine", status="undone")
+    verdict(new, old, "refine", status="pending")
+    assert verdicts.gone_into(new) == {new.pk}
+
+
+def test_it_hears_an_echo_whatever_the_clocks_say(alice: Principal) -> None:
+    """The client's clock runs behind ours: the echo seems to be older than what was shown."""
+    old = note(alice, "One.")
+    echo = note(alice, "One.", session="behind", when=at(5))
+    shown(alice, old, session="behind", when=at(60))
+    assert not verdicts.corroborates(echo, old)
 
 
 def test_it_takes_back_only_what_no_later_verdict_built_on(alice: Principal) -> None:
     first, second, third = (note(alice, f"{n}.", when=at(n)) for n in (1, 2, 3))
     one, two = verdict(second, first), verdict(third, second)
-    verdicts.apply(one, effect("supersede", second, first), now=at(60))
-    verdicts.apply(two, effect("supersede", third, second), now=at(61))
+    verdicts.apply(one, now=at(60))
+    verdicts.apply(two, now=at(61))
     with pytest.raises(Conflict, match="later verdict"):
         verdicts.take_back(one)
     verdicts.take_back(two)

@@ -46,7 +46,7 @@ def test_it_answers_a_prompt_by_post_and_by_get_alike() -> None:
         and posted["notes"][0]["tracks"]["semantic"]["rank"] == 1
     )
     assert posted["degraded"] == [] and MARK in posted["text"]
-    assert Injection.objects.filter(owner=alice, session="s1").count() == 2
+    assert Injection.objects.as_pipeline().filter(owner=alice, session="s1").count() == 2
 
 
 def test_it_answers_silence_with_200_and_the_reason() -> None:
@@ -89,7 +89,7 @@ def test_it_wants_a_key_with_the_scope_recall(path: str) -> None:
     nobody = Client().get(path, {"query": ASKED})
     assert nobody.status_code == 401 and nobody.headers["WWW-Authenticate"].startswith("Bearer")
     assert client(alice, "capture", "operate", "resolve").get(path).status_code == 403
-    assert not Injection.objects.exists()
+    assert not Injection.objects.as_pipeline().exists()
 
 
 def test_it_shows_every_reader_only_what_is_theirs_on_every_path() -> None:
@@ -121,7 +121,7 @@ def test_it_lets_a_key_raise_the_floor_and_only_operate_lower_it(settings: LazyS
     low = ask(client(alice), floor=0.0)
     assert (low["outcome"], low["floors"]["score"]) == ("below_floor", score + 0.001)
     assert ask(client(alice, "recall", "operate"), floor=0.0)["outcome"] == "injected"
-    row = Injection.objects.latest("pk")
+    row = Injection.objects.as_pipeline().latest("pk")
     assert row.floors["score"] == 0.0
 
 
@@ -159,7 +159,7 @@ def test_it_says_that_a_body_is_not_json(data: bytes) -> None:
 def test_it_answers_any_prompt_with_200_and_a_row(query: str) -> None:
     got = ask(client(people().alice), query)
     assert got["outcome"] in ("gated", "no_hits")
-    assert Injection.objects.filter(pk=got["injection"]).exists()
+    assert Injection.objects.as_pipeline().filter(pk=got["injection"]).exists()
 
 
 def test_it_is_refused_by_capture_when_its_own_block_comes_back() -> None:
@@ -199,9 +199,9 @@ def test_it_writes_one_row_a_call_whatever_comes_of_it() -> None:
     note(alice, PORT)
     who = client(alice)
     for query in (ASKED, "ok", "Who won the football cup final in nineteen ninety?"):
-        before = Injection.objects.count()
+        before = Injection.objects.as_pipeline().count()
         ask(who, query)
-        assert Injection.objects.count() == before + 1
+        assert Injection.objects.as_pipeline().count() == before + 1
 
 
 def test_it_takes_the_longest_session_that_it_allows_in_any_script() -> None:

@@ -29,7 +29,7 @@ def test_it_shows_gates_floors_ranks_and_the_block(capsys: pytest.CaptureFixture
     assert "gates: passed" in out and "semantic 0.36" in out and "keyword 0.04" in out
     assert "(#1)" in out and "x1.25" in out and "below every track's floor" in out
     assert "<argus-memory" in out and PORT in out
-    assert f"injection {Injection.objects.latest('pk').pk}" in out
+    assert f"injection {Injection.objects.as_pipeline().latest('pk').pk}" in out
 
 
 def test_it_shows_which_gate_refused(capsys: pytest.CaptureFixture[str]) -> None:
@@ -41,7 +41,7 @@ def test_it_prints_json(capsys: pytest.CaptureFixture[str]) -> None:
     note(principal(), PORT)
     told = json.loads(run(capsys, ASKED, "--json"))
     assert told["outcome"] == "injected" and told["notes"][0]["content"] == PORT
-    assert Injection.objects.get(pk=told["injection"]).owner == principal()
+    assert Injection.objects.as_pipeline().get(pk=told["injection"]).owner == principal()
 
 
 def test_it_takes_a_floor(capsys: pytest.CaptureFixture[str]) -> None:

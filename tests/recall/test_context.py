@@ -59,7 +59,7 @@ def test_it_asks_no_model_and_needs_few_queries() -> None:
         context(alice)
     asked = [one["sql"] for one in ran if not one["sql"].startswith(("SAVEPOINT", "RELEASE"))]
     assert not any("<=>" in sql for sql in asked)
-    assert len(asked) <= 6, asked
+    assert len(asked) <= 7, asked
     assert not LlmCall.objects.exists()
 
 
@@ -93,18 +93,18 @@ def test_it_names_the_project_as_capture_does() -> None:
 
 def test_it_writes_a_row_with_and_without_notes() -> None:
     alice = people().alice
-    empty = Injection.objects.get(pk=context(alice, session="s1").injection)
+    empty = Injection.objects.as_pipeline().get(pk=context(alice, session="s1").injection)
     assert (empty.mode, empty.outcome, empty.note_ids) == ("context", "no_hits", [])
     one = note(alice, "of harbor", project="harbor", embedding=None)
     got = context(alice, session="s2")
-    row = Injection.objects.get(pk=got.injection)
+    row = Injection.objects.as_pipeline().get(pk=got.injection)
     assert (row.outcome, row.note_ids, row.session) == ("injected", [one.pk], "s2")
     assert row.characters == len(got.text) and row.project is not None
 
 
 def test_it_takes_a_place_that_postgres_cannot_hold() -> None:
     got = context(people().alice, cwd="/src/\x00har\ud83dbor", session="\x00\ud83d")
-    assert "\x00" not in Injection.objects.get(pk=got.injection).cwd
+    assert "\x00" not in Injection.objects.as_pipeline().get(pk=got.injection).cwd
 
 
 def test_it_cuts_at_whole_notes_and_counts_the_rest() -> None:
@@ -114,4 +114,4 @@ def test_it_cuts_at_whole_notes_and_counts_the_rest() -> None:
     got = context(alice)
     assert len(got.text) <= 8_000 and len(got.text.encode()) <= 9_500
     assert got.omitted == 12 - len(got.notes) > 0
-    assert Injection.objects.get(pk=got.injection).omitted == got.omitted
+    assert Injection.objects.as_pipeline().get(pk=got.injection).omitted == got.omitted

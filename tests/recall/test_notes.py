@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from django.conf import LazySettings
 
-from memory.models import Emission, Injection, LlmCall, Principal
+from memory.models import DedupVerdict, Emission, Injection, LlmCall, Principal
 from recall.notes import NOTES_MAX, Recalled, recall_notes
 from recall.scoring import SAME_PROJECT_BOOST
 from tests.recall.making import NOW, note, notes, people
@@ -22,7 +22,8 @@ def recall(prompt: str, who: Principal, *, cwd: str = "", session: str = "") -> 
 
 def the_row(recalled: Recalled) -> Injection:
     assert recalled.injection is not None
-    return Injection.objects.get(pk=recalled.injection)
+    found: Injection = Injection.objects.as_pipeline().get(pk=recalled.injection)
+    return found
 
 
 @pytest.mark.django_db
@@ -213,3 +214,25 @@ def test_it_strips_what_cannot_be_seen_and_counts_it() -> None:
     got = recall(ASKED, alice)
     assert not any(char in got.text for char in "\u200b\u202e\U000e0072")
     assert PORT in got.text
+
+
+@pytest.mark.django_db
+def test_it_says_who_shared_a_note_that_is_not_the_readers_own() -> None:
+    crew = people()
+    note(crew.bob, PORT, visibility="team")
+    line = recall(ASKED, crew.alice).text.splitlines()[-2]
+    assert "shared by bob, the user said] " + PORT in line
+    assert "shared by" not in recall(ASKED, crew.bob).text
+
+
+@pytest.mark.django_db
+def test_it_says_of_both_notes_that_a_person_has_still_to_decide() -> None:
+    alice = people().alice
+    old = note(alice, PORT)
+    new = note(alice, PORT.replace("5433", "6001"))
+    DedupVerdict.objects.create(
+        owner=alice, note=new, target=old, verdict="supersede", status="pending"
+    )
+    recalled = recall(ASKED, alice)
+    assert recalled.text.count("disputed: a newer statement waits for a decision") == 2
+    assert all(told["disputed"] for told in recalled.as_json()["notes"])

@@ -13,6 +13,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection, transaction
 
+from memory import retire
 from memory.access import principal
 from memory.errors import Conflict, NotFound
 from memory.models import Decision, DedupVerdict, Evidence, Note, Principal
@@ -92,7 +93,7 @@ class TestDeciding:
         note(self.alice, OLD)
         new = note(self.alice, OLD, when=at(days=1))
         dedup(clock=clock(at(days=2)))
-        row = DedupVerdict.objects.get(note=new)
+        row = DedupVerdict.objects.as_pipeline().get(note=new)
         assert row.target is not None and fresh(row.target).confidence == pytest.approx(0.65)
         holds.undo(row.pk, by=self.alice, now=at(days=3))
         assert fresh(new).deleted_at is None and fresh(row.target).confidence == 0.5
@@ -150,6 +151,26 @@ class TestDeciding:
         row = verdict(new, note(self.alice, OLD, confidence=0.9))
         with pytest.raises(NotFound):
             holds.approve(row.pk, by=self.bob, now=at(days=2))
+
+    def test_it_writes_nothing_when_the_new_note_went_meanwhile(self) -> None:
+        row = held(self.alice)
+        retire.retire([row.note.pk], reason="duplicate", now=at(days=2))
+        with pytest.raises(Conflict, match="no longer live"), transaction.atomic():
+            holds.approve(row.pk, by=self.alice, now=at(days=3))
+        assert both(row)[1].deleted_at is None, "the fact would be in neither of the two"
+        row.refresh_from_db()
+        assert row.status == "pending" and not Decision.objects.exists()
+
+    @pytest.mark.parametrize("verb", [holds.approve, holds.reject, holds.undo])
+    def test_it_leaves_what_all_may_see_to_the_owner_and_its_group(
+        self, verb: Callable[..., Any]
+    ) -> None:
+        row = held(self.alice, visibility="common")
+        assert Note.objects.visible_to(self.charlie).filter(pk=row.note.pk).exists()
+        assert holds.pending(self.charlie) == [] and holds.pending(self.bob) == [row]
+        with pytest.raises(NotFound):
+            verb(row.pk, by=self.charlie, now=at(days=2))
+        assert holds.reject(row.pk, by=self.bob, now=at(days=3)).status == "rejected"
 
     def test_it_lists_what_waits_for_those_who_may_see_it_oldest_first(self) -> None:
         second, first = held(self.alice, days=5), held(self.alice, visibility="team")
@@ -240,5 +261,5 @@ def test_it_retires_a_note_once_when_two_verdicts_about_it_are_approved_at_once(
     with ThreadPoolExecutor(2) as pool:
         said = sorted(pool.map(decide, [first, second]))
     assert said == ["approved", "conflict"]
-    assert DedupVerdict.objects.filter(status="approved").count() == 1
-    assert DedupVerdict.objects.filter(status="pending").count() == 1
+    assert DedupVerdict.objects.as_pipeline().filter(status="approved").count() == 1
+    assert DedupVerdict.objects.as_pipeline().filter(status="pending").count() == 1

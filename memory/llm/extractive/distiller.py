@@ -45,6 +45,14 @@ NOTES_MAX = 8
 #: A short unit may still give this many: one long answer can hold a cause, its fix and a rule.
 NOTES_SHORT_UNIT_MAX = 3
 
+#: How every mark of a redacted secret begins.
+REDACTED = "[redacted:"
+
+#: Turns from which on a unit without an assistant is a talk among people.
+# Why: one or two prompts whose answer was not captured are still said to an agent.
+# Calibrate: as WORTH_MIN; chats are longer than that.
+CHAT_TURNS_MIN = 3
+
 #: Notes from one turn among people, and from one turn of a talk with an agent.
 # Why: a chat turn says one thing; an agent's answer is an essay.
 # Calibrate: share of second notes from one turn that a reader wants.
@@ -151,9 +159,8 @@ def _unit(passages: Sequence[Passage], words: Sequence[Sequence[frozenset[str]]]
         spread.update(frozenset[str]().union(*found))
     roles = {passage.role for passage in passages}
     turns = all(passage.kind == "turn" for passage in passages)
-    return Unit(
-        size=len(passages), spread=spread, chat=turns and "assistant" not in roles, turns=turns
-    )
+    chat = turns and "assistant" not in roles and len(passages) >= CHAT_TURNS_MIN
+    return Unit(size=len(passages), spread=spread, chat=chat, turns=turns)
 
 
 def _choices(
@@ -194,6 +201,8 @@ def _choices(
 
 def _weighed(piece: Piece, words: frozenset[str], moment: Moment, unit: Unit) -> Worth:
     """Return the worth of a piece, nothing when it is worth a note and will not last."""
+    if REDACTED in piece.text:
+        return NOTHING  # What was worth saying there was the secret.
     text = plain(piece.text)
     worth = weigh(text, piece, words, moment, unit)
     if worth.points < WORTH_MIN or unit.chat or not unit.turns:

@@ -7,7 +7,6 @@ budgets or the database.
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -22,7 +21,11 @@ from openai import OpenAI
 
 from memory.errors import ContentError
 from memory.llm.calls import Away, Reply
+from memory.llm.remote.bounded import open_client
 from memory.llm.remote.endpoints import Endpoint
+from memory.llm.remote.wire import read_chat, read_embeddings
+from memory.llm.vectors import BadVectors
+from memory.text.clean import clean_text
 
 #: Characters of a server's error that are shown.
 # Why: some servers answer with a page of HTML or with the whole input.
@@ -76,25 +79,14 @@ def chat(
     elif dialect.structured == "json_object":
         parameters["response_format"] = {"type": "json_object"}
     try:
-        answer = _client(endpoint).chat.completions.create(
+        answer = _client(endpoint).chat.completions.with_raw_response.create(
             model=endpoint.model,
             messages=[{"role": "system", "content": system}, {"role": "user", "content": user}],
             **parameters,
         )
-    except (openai.OpenAIError, json.JSONDecodeError) as error:
+    except openai.OpenAIError as error:
         _translate(error, endpoint)
-    choices = getattr(answer, "choices", None)
-    if not isinstance(choices, list) or not choices or choices[0].message is None:
-        raise Away(f"{endpoint.provider} answered, but not as a chat endpoint does", "no_answer")
-    first = choices[0]
-    return Reply(
-        text=first.message.content or "",
-        refusal=first.message.refusal or "",
-        finish_reason=first.finish_reason or "",
-        model_real=answer.model or "",
-        tokens_in=_count(answer.usage, "prompt_tokens"),
-        tokens_out=_count(answer.usage, "completion_tokens"),
-    )
+    return read_chat(answer.content, endpoint.provider)
 
 
 def read_text(reply: Reply) -> str:
@@ -111,31 +103,15 @@ def read_text(reply: Reply) -> str:
 def embeddings(endpoint: Endpoint, texts: Sequence[str]) -> Reply:
     """One embeddings call; vectors by position. Raises Away or ContentError."""
     try:
-        answer = _client(endpoint).embeddings.create(
+        answer = _client(endpoint).embeddings.with_raw_response.create(
             # Why float: the client's default is base64, which many servers do not speak.
             model=endpoint.model,
             input=list(texts),
             encoding_format="float",
         )
-    except (openai.OpenAIError, json.JSONDecodeError) as error:
+    except openai.OpenAIError as error:
         _translate(error, endpoint)
-    except ValueError as error:
-        # Why: the client itself refuses an answer without data.
-        raise ContentError(f"{endpoint.provider} sent no vectors: {_short(str(error))}") from None
-    data = getattr(answer, "data", None)
-    if not isinstance(data, list):
-        raise Away(f"{endpoint.provider} answered, but not as an embeddings one does", "no_answer")
-    vectors: dict[int, object] = {}
-    for place, entry in enumerate(data):
-        # Servers that leave the index out keep the order.
-        position = getattr(entry, "index", None)
-        vectors[place if position is None else position] = getattr(entry, "embedding", None)
-    return Reply(
-        vectors=vectors,
-        model_real=answer.model or "",
-        tokens_in=_count(answer.usage, "prompt_tokens"),
-        tokens_out=0,
-    )
+    return read_embeddings(answer.content, endpoint.provider)
 
 
 def adapt(dialect: Dialect, message: str) -> Dialect | None:
@@ -161,7 +137,7 @@ def retry_after(value: str | None, now: datetime) -> float | None:
     except ValueError:
         try:
             until = parsedate_to_datetime(value)
-        except ValueError:
+        except (ValueError, OverflowError):
             return None
         seconds = (until.replace(tzinfo=until.tzinfo or UTC) - now).total_seconds()
     return max(0.0, seconds) if math.isfinite(seconds) else None
@@ -175,8 +151,12 @@ def _client(endpoint: Endpoint) -> OpenAI:
         api_key=endpoint.key or "none",
         timeout=endpoint.timeout_seconds,
         max_retries=0,
-        # Gateways (Kong) read this header instead of Authorization.
-        default_headers={"apikey": endpoint.key} if endpoint.key else {},
+        http_client=open_client(endpoint.url, endpoint.timeout_seconds),
+        default_headers={
+            "Accept-Encoding": "identity",
+            # Gateways (Kong) read this header instead of Authorization.
+            **({"apikey": endpoint.key} if endpoint.key else {}),
+        },
     )
 
 
@@ -197,7 +177,7 @@ def _translate(error: Exception, endpoint: Endpoint) -> NoReturn:
 
 def _translate_status(error: openai.APIStatusError, endpoint: Endpoint) -> NoReturn:
     status = error.status_code
-    body = error.response.text
+    body = clean_text(error.response.text)[0]
     message = f"{endpoint.provider} answered {status}: {_short(body)}"
     wait = retry_after(error.response.headers.get("retry-after"), datetime.now(UTC))
     # Why: an embedding server that computed NaN says 500, and will say it again for this text.
@@ -207,16 +187,10 @@ def _translate_status(error: openai.APIStatusError, endpoint: Endpoint) -> NoRet
         raise Away(message, outcome, wait) from None
     if status in (400, 422) and adapt(Dialect(), body) is not None:
         raise Unsupported(message, body) from None
-    raise ContentError(message, body) from None
-
-
-def _count(usage: object, name: str) -> int | None:
-    """Tokens by the server's count; None where it did not count."""
-    value = getattr(usage, name, None)
-    return value if isinstance(value, int) and value >= 0 else None
+    raise (BadVectors(message, raw=body) if nan else ContentError(message, body)) from None
 
 
 def _short(text: str) -> str:
     """One line without long runs of numbers: an echoed vector is no message."""
-    text = re.sub(r"\[[\s\d.,eE+-]{80,}\]?", "[numbers]", text)
+    text = re.sub(r"\[[\s\d.,eE+-]{80,}\]?", "[numbers]", clean_text(text)[0])
     return " ".join(text.split())[:ERROR_CHARS_MAX]

@@ -7,27 +7,22 @@ about notes or batches of work.
 from __future__ import annotations
 
 import re
-import threading
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from memory.errors import ContentError
 from memory.llm.calls import Away, Question, Reply, ask
 from memory.llm.ports import VECTOR_SIZE, Origin
+from memory.llm.recent import Recent
 from memory.llm.remote.client import embeddings
 from memory.llm.remote.endpoints import Endpoint, query_endpoint
 from memory.llm.vectors import Vector, accept
 from memory.models import LlmCall
-from memory.text.identity import sha256
 
 #: Characters of a text that are embedded.
 # Why: embedding servers refuse or silently cut what is over their context (often 2,048 tokens).
 # Calibrate: the context of the smallest model in use, in dense text.
 TEXT_CHARS_MAX = 6_000
-
-#: Queries whose vector is remembered.
-QUERIES_KEPT_MAX = 512
 
 #: What models want before a passage and before a query; others get the bare text.
 # Why: these were trained with the words, and lose much of their order without them.
@@ -46,8 +41,7 @@ class OpenAIEmbedder:
         self._passage, self._query = _prefixes(self.name)
         # Once a vector fitted, a single one of another size is about its text.
         self._fitted = False
-        self._lock = threading.Lock()
-        self._queries: OrderedDict[str, Vector] = OrderedDict()
+        self._recent = Recent()
 
     def embed(self, texts: Sequence[str], *, origin: Origin) -> list[Vector]:
         """One vector per text, in order.
@@ -62,17 +56,11 @@ class OpenAIEmbedder:
 
     def embed_query(self, text: str, *, origin: Origin) -> Vector:
         """The vector of one query, with a short deadline: a person is waiting."""
-        key = sha256(text)
-        with self._lock:
-            if key in self._queries:
-                self._queries.move_to_end(key)
-                return self._queries[key]
-        vector = self._ask(query_endpoint(self.endpoint), [self._query + text], origin)[0]
-        with self._lock:
-            self._queries[key] = vector
-            while len(self._queries) > QUERIES_KEPT_MAX:
-                self._queries.popitem(last=False)
-        return vector
+
+        def make() -> Vector:
+            return self._ask(query_endpoint(self.endpoint), [self._query + text], origin)[0]
+
+        return self._recent.of(text, make)
 
     def _ask(self, endpoint: Endpoint, texts: Sequence[str], origin: Origin) -> list[Vector]:
         cut = tuple(text[:TEXT_CHARS_MAX] for text in texts)

@@ -14,7 +14,7 @@ from memory.llm.remote.endpoints import Endpoint
 from memory.llm.remote.replies import read_object
 from memory.llm.remote.structured import Form, converse
 
-PROMPT_VERSION = "judge-1"
+PROMPT_VERSION = "judge-2"
 
 #: Older statements shown to the model.
 # Why: every one more invites a wrong target, and the true one is nearly always among three.
@@ -32,9 +32,9 @@ You compare one NEW statement with a few OLD ones from the same memory and say w
 - "duplicate": an old one already says this; the new one adds nothing.
 - "refine": same subject, both true, and the new one contains the old one and says more or says it \
 more exactly.
-- "supersede": same subject and the two cannot both hold now; the new one is later and replaces \
-the \
-old one (another version, number, path, choice; no longer so).
+- "supersede": same subject and the two cannot both hold now (another version, number, path, \
+choice; no longer so). Of the two the one that was said later holds, by the dates given; say \
+"supersede" also when that is the old one.
 - "distinct": anything else: another subject, another aspect, or you are not sure.
 
 A wrong "supersede" or "duplicate" destroys memory; when in doubt say "distinct".
@@ -113,7 +113,8 @@ def settle(answered: dict[str, Any], older: Sequence[Statement]) -> Judgement:
 
 
 def _said(statement: Statement) -> str:
-    when = f"{statement.valid_from:%Y-%m-%d}" if statement.valid_from else "undated"
+    # To the minute: what replaces what is decided by it, and much is said twice on one day.
+    when = f"{statement.valid_from:%Y-%m-%d %H:%M}" if statement.valid_from else "undated"
     by = f", said by {statement.said_by}" if statement.said_by else ""
     context = f"; {statement.context}" if statement.context else ""
     return f"({when}{by}{context})"

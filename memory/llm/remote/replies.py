@@ -11,10 +11,10 @@ import logging
 import math
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, get_args
 
 from memory.errors import ContentError
-from memory.llm.ports import Candidate
+from memory.llm.ports import Candidate, MemoryKind
 from memory.text.clean import clean
 
 logger = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ CANDIDATES_MAX = 20
 WORDS_MAX = 12
 WORD_CHARS_MAX = 60
 
-KINDS = ("semantic", "episodic", "procedural")
+KINDS: tuple[str, ...] = get_args(MemoryKind)
 
 # strict=False: models write tabs and line breaks into strings without escaping them.
 _DECODER = json.JSONDecoder(strict=False)

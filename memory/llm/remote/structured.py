@@ -111,6 +111,7 @@ def _climb(
             dialect=dialect,
             tokens_out_max=form.tokens_out_max,
         )
+        origin.pulse()
         try:
             (value, text), usage = ask(question, send, both, origin=origin, clock=clock)
         except Unsupported as error:

@@ -25,17 +25,20 @@ READINGS_MAX = 1_024
 _SILENT = frozenset(["be", "also", "that", "of", "auch", "dass", "的"])
 #: Openings that announce a statement and are no part of it.
 _FILLER = re.compile(
-    r"\s*(?:[-*•>#]+\s+|"
-    r"(?:note(?: to self)?|remember|reminder|fyi|nb|ps|tl;dr|important|correction|update|edit|"
+    r"(?:[-*•>#]{1,20}\s+|"
+    r"(?:(?:please )?note(?: (?:to self|well|also))?|remember|reminder|fyi|nb|ps|tl;dr|important|correction|update|edit|"
     r"decision|fact|hinweis|"
     r"merke?|notiz|achtung|wichtig|korrektur|entscheidung|注意|备注|记住|更正|提示|"
     r"决定)\s*[:：]\s*|"
-    r"(?:remember|note|keep in mind|bear in mind|please note|please remember|be aware)(?: that|"
+    r"(?:please )?(?:(?:do )?(?:remember|note|notice|keep in mind|bear in mind)|be aware|be advised|"
+    r"mind|don't forget|do not forget)(?:(?: also)? that|"
     r",)\s+|"
     r"(?:as (?:i|we) (?:said|mentioned|discussed|agreed)(?: before| earlier)?|as (?:mentioned|"
     r"discussed|agreed|noted)"
     r"(?: before| earlier| above)?|like i said|just to be clear|to be clear|for the record|"
     r"by the way|btw|just so you know|"
+    r"for (?:your information|future reference|reference|the future|later|completeness)|"
+    r"just (?:a (?:note|reminder)|fyi)|one more thing|"
     r"from now on|as of (?:now|today)|going forward|wie gesagt|wie besprochen|übrigens|ab jetzt|"
     r"ab sofort|"
     r"如前所述|顺便说一下|从现在起|再说一遍|我说过)\s*[,:，：]?\s+|"
@@ -56,7 +59,7 @@ _STANDING = row("project repository team app codebase workspace package 项目 �
 # Why: in code every sign counts; words alone prove nothing there.
 _CODE = re.compile(
     r"[{};]\s*$|=>|&&|\|\||[=!]==?\s|\w\([^)\n]*[\"'({]|^\s*(?://|/\*|\#include|import\s|const\s|"
-    r"let\s+\w+\s*=|def\s|return\b)"
+    r"let\s+\w{1,60}\s*=|def\s|return\b)"
     r"|[│┃━─]|\w\.\w+\([^)]*$|\+\s*$",
     re.M,
 )

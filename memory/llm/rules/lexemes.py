@@ -26,14 +26,16 @@ from memory.llm.rules.vocabulary import (
 
 _DENSE = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 _LETTER = rf"[^\W{_DENSE}]"
+# Every repetition before a sign that may be missing is bounded: a run without it costs its length.
 _TOKEN = re.compile(
     r"(?P<code>`[^`\n]+`)"
-    r"|(?P<url>[a-z][a-z+.\-]*://[^\s,;)\]>\"']+|[\w.+\-]+@[\w\-]+\.[\w.\-]+)"
-    r"|(?P<tag>[a-z][\w.\-/]*(?::\d[\w.\-]*)+)"
-    r"|(?P<path>(?:~|\.{1,2}|[A-Za-z]:)?[/\\][\w.@\-/\\]*\w/?|[\w.@\-]+(?:/[\w.@\-]+)+/?|"
-    r"\.?\w[\w\-]*\.[a-z]{1,4}(?:\.[a-z]+)?\b(?![\w.]))"
+    r"|(?P<url>[a-z][a-z+.\-]{0,40}://[^\s,;)\]>\"']+|[\w.+\-]{1,64}@[\w\-]{1,64}\.[\w.\-]+)"
+    r"|(?P<tag>[a-z][\w.\-/]{0,120}(?::\d[\w.\-]*)+)"
+    r"|(?P<path>(?:~|\.{1,2}|[A-Za-z]:)?[/\\][\w.@\-/\\]{0,240}\w/?|"
+    r"[\w.@\-]{1,120}(?:/[\w.@\-]{1,120}){1,40}/?|"
+    r"\.?\w[\w\-]{0,120}\.[a-z]{1,4}(?:\.[a-z]+)?\b(?![\w.]))"
     r"|(?P<time>\d{1,2}:\d{2}(?::\d{2})?|\d{4}-\d{2}-\d{2})"
-    r"|(?P<number>[v#]?\d+(?:[.,]\d+)*(?![\w\-]*[a-z]{3})(?:\.x)?)"
+    r"|(?P<number>[v#]?\d{1,40}(?:[.,]\d{1,40})*(?![\w\-]{0,40}[a-z]{3})(?:\.x)?)"
     r"|(?P<flag>(?<!\w)--?[a-zA-Z][\w\-]*)"
     rf"|(?P<cjk>[{_DENSE}]+)"
     rf"|(?P<word>{_LETTER}+(?:[.\-']{_LETTER}+)*(?:\+\+|\#)?(?:\(\))?)"
@@ -210,7 +212,7 @@ _NUMBER_WORDS.update(
     {"twenty": "20", "thirty": "30", "forty": "40", "fifty": "50", "sixty": "60", "ninety": "90"}
 )
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+")
-_MEASURE = re.compile(r"(\d+(?:\.\d+)*)([a-zA-Z%]{1,7})")
+_MEASURE = re.compile(r"\A(\d+(?:\.\d+)*)([a-zA-Z%]{1,7})")
 
 
 def _united(tokens: list[Token]) -> Iterator[Token]:

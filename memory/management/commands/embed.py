@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from datetime import datetime
 from typing import Any
 
 from memory.management.base import StageCommand
-from memory.stages.embed import embed
+from memory.stages.embed import embed, pending
 
 
 class Command(StageCommand):
@@ -14,3 +15,6 @@ class Command(StageCommand):
 
     def run(self, limit: int | None) -> dict[str, Any]:
         return asdict(embed(limit=limit))
+
+    def pending(self, now: datetime) -> dict[str, int]:
+        return {"embed": pending(now)}

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from memory.management.base import StageCommand
-from memory.pipeline import process
+from memory.pipeline import pending, process
 
 
 class Command(StageCommand):
@@ -13,3 +14,6 @@ class Command(StageCommand):
 
     def run(self, limit: int | None) -> dict[str, Any]:
         return process(limit=limit).as_json()
+
+    def pending(self, now: datetime) -> dict[str, int]:
+        return pending(now)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from datetime import datetime
 from typing import Any
 
 from memory.management.base import StageCommand
-from memory.stages.embed import reembed
+from memory.stages.embed import outdated, reembed
 
 
 class Command(StageCommand):
@@ -14,3 +15,6 @@ class Command(StageCommand):
 
     def run(self, limit: int | None) -> dict[str, Any]:
         return asdict(reembed(limit=limit))
+
+    def pending(self, now: datetime) -> dict[str, int]:
+        return {"reembed": outdated(now)}
