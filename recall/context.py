@@ -39,7 +39,7 @@ class Context:
 
     def as_json(self) -> dict[str, Any]:
         named = ("title", "content", "context", "said_by", "confidence", "importance", "tags")
-        named += ("shared_by", "disputed")
+        told_as = ("shared_by", "disputed")
         return {
             "outcome": self.outcome,
             "text": self.text,
@@ -48,7 +48,7 @@ class Context:
                     "id": str(note["id"]),
                     "project": note["project__name"],
                     "valid_from": note["valid_from"].isoformat(),
-                    **{name: note[name] for name in named},
+                    **{name: note[name] for name in (*named, *told_as)},
                 }
                 for note in self.notes
             ],

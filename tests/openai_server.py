@@ -14,7 +14,7 @@ import struct
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -42,7 +42,11 @@ class Request:
 
 @dataclass(frozen=True)
 class Step:
-    """One answer. `reset` cuts the connection; `hang_seconds` waits before anything is sent."""
+    """One answer. `reset` cuts the connection; `hang_seconds` waits before anything is sent.
+
+    `pieces` makes what is sent instead of all the rest, status line included, as it comes;
+    `drip_seconds` waits before each of them.
+    """
 
     body: str = ""
     status: int = 200
@@ -50,6 +54,8 @@ class Step:
     content_type: str = "application/json"
     hang_seconds: float = 0.0
     reset: bool = False
+    pieces: Callable[[], Iterable[bytes]] | None = None
+    drip_seconds: float = 0.0
 
 
 Scripted = Step | Callable[[Request], Step]
@@ -133,6 +139,8 @@ class OpenAIServer:
     def __init__(self) -> None:
         self.scripts: dict[str, list[Scripted]] = defaultdict(list)
         self.requests: list[Request] = []
+        #: Bytes of `pieces` that were taken from us.
+        self.sent_bytes = 0
         self._lock = threading.Lock()
         server = self
 
@@ -147,6 +155,14 @@ class OpenAIServer:
                     linger = struct.pack("ii", 1, 0)
                     self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
                     self.connection.close()
+                    return
+                if step.pieces is not None:
+                    self.close_connection = True
+                    for piece in step.pieces():
+                        if server.closing.wait(step.drip_seconds):
+                            return
+                        self.wfile.write(piece)
+                        server.sent_bytes += len(piece)
                     return
                 payload = step.body.encode()
                 self.send_response(step.status)

@@ -37,7 +37,7 @@ COOLDOWN_SECONDS = 30
 # Calibrate: above the longest window of a real rate limit (an hour).
 COOLDOWN_SECONDS_MAX = 3600
 
-#: Most tokens that one call is taken to have cost, and characters of the name a server gives itself.
+#: Most tokens that one call is taken to have cost, and characters of the answering model's name.
 # Why: both are the server's word; the ledger's row is written whatever it says.
 TOKENS_A_CALL_MAX = 10**9
 MODEL_CHARS_MAX = 200

@@ -116,7 +116,7 @@ def _load() -> tuple[Any, Any]:
     )
     tokenizer.no_padding()
     tokenizer.enable_truncation(WINDOW_TOKENS)
-    logger.info("%s loaded in %d ms", NAME, since(started))
+    logger.debug("%s loaded in %d ms", NAME, since(started))
     return session, tokenizer
 
 

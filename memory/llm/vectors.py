@@ -71,7 +71,10 @@ def fault(vector: object, size: int) -> str | None:
         return "not numbers"
     if not all(math.isfinite(number) for number in vector):
         return "NaN or infinity"
-    if math.sqrt(sum(number * number for number in vector)) < NORM_MIN:
+    norm = math.sqrt(sum(number * number for number in vector))
+    if not math.isfinite(norm):
+        return "too long"
+    if norm < NORM_MIN:
         return "all zeros"
     return None
 

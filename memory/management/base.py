@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
@@ -23,6 +24,26 @@ class ArgusCommand(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
+
+    def actions(self, parser: CommandParser) -> Callable[..., CommandParser]:
+        """A maker of sub-commands, each of which takes `--json` as well."""
+        made = parser.add_subparsers(dest="action", required=True)
+
+        def action(name: str, **options: Any) -> CommandParser:
+            one = made.add_parser(name, **options)
+            one.add_argument("--json", action="store_true", default=argparse.SUPPRESS)
+            return one
+
+        return action
+
+    def execute(self, *args: Any, **options: Any) -> str | None:
+        """Run the command; with `--json` an error is an object on stdout, too."""
+        try:
+            return super().execute(*args, **options)
+        except CommandError as error:
+            if options.get("json"):
+                self.stdout.write(json.dumps({"error": str(error), "exit": error.returncode}))
+            raise
 
     def say(self, report: dict[str, Any], *, as_json: bool, line: str = "") -> None:
         """Print the report: as JSON, or as a line for people."""
@@ -90,14 +111,20 @@ def exit_code(report: dict[str, Any]) -> int:
 
 
 def summary(report: dict[str, Any]) -> str:
-    """A report as one line per stage: what was counted, zeros left out."""
-    nested = {key: value for key, value in report.items() if isinstance(value, dict)}
-    flat = {key: value for key, value in report.items() if not isinstance(value, dict) and value}
-    lines = [", ".join(f"{words(key)} {value}" for key, value in flat.items())] if flat else []
-    lines += [
-        f"{words(key)}: {summary(value) or 'nothing'}" for key, value in nested.items() if value
-    ]
+    """A report as lines: counts first, then a line per stage or reason; zeros left out."""
+    nested = {key: value for key, value in report.items() if isinstance(value, dict) and value}
+    lines = [inline({key: value for key, value in report.items() if key not in nested})]
+    lines += [f"{words(key)}: {inline(value) or 'nothing'}" for key, value in nested.items()]
     return "\n".join(line for line in lines if line) or "nothing to do"
+
+
+def inline(report: dict[str, Any]) -> str:
+    """Counts in one line, those of a reason in brackets behind it."""
+    return ", ".join(
+        f"{words(key)} ({inline(value)})" if isinstance(value, dict) else f"{words(key)} {value}"
+        for key, value in report.items()
+        if value and not isinstance(value, bool)
+    )
 
 
 def words(name: str) -> str:

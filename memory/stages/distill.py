@@ -279,7 +279,7 @@ def _note(
         tags=list(candidate.tags),
         importance=min(max(candidate.importance, 0.0), 1.0),
         confidence=CONFIDENCE_START,
-        said_by=item.role or item.kind,
+        said_by=item.role or item.kind if item.kind == "turn" else item.kind,
         locator=item.locator,
         project_id=unit.source.project_id,
         episode=unit.episode,

@@ -18,12 +18,12 @@ class Command(ArgusCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         super().add_arguments(parser)
-        actions = parser.add_subparsers(dest="action", required=True)
-        actions.add_parser("list", help="every project with its aliases and folders")
-        alias = actions.add_parser("alias", help="PROJECT is also called NAME")
+        action = self.actions(parser)
+        action("list", help="every project with its aliases and folders")
+        alias = action("alias", help="PROJECT is also called NAME")
         alias.add_argument("project")
         alias.add_argument("name")
-        folder = actions.add_parser("path", help="work below FOLDER belongs to PROJECT")
+        folder = action("path", help="work below FOLDER belongs to PROJECT")
         folder.add_argument("project")
         folder.add_argument("folder")
 
@@ -32,10 +32,12 @@ class Command(ArgusCommand):
         if options["action"] != "list":
             project, _ = Project.objects.get_or_create(name=options["project"])
             if options["action"] == "alias":
+                free(ProjectAlias, project, name=options["name"])
                 ProjectAlias.objects.update_or_create(
                     name=options["name"], defaults={"project": project}
                 )
             else:
+                free(PathRule, project, prefix=prefix)
                 PathRule.objects.update_or_create(prefix=prefix, defaults={"project": project})
         rows = [
             {
@@ -51,6 +53,13 @@ class Command(ArgusCommand):
             for row in rows
         ]
         self.say({"projects": rows}, as_json=options["json"], line="\n".join(lines) or "none yet")
+
+
+def free(model: type[ProjectAlias | PathRule], project: Project, **key: str) -> None:
+    """Refuse to take an alias or a folder from another project unseen."""
+    taken = model._base_manager.filter(**key).exclude(project=project).first()
+    if taken:
+        raise CommandError(f"{taken}: it belongs to that project already", returncode=EXIT_USAGE)
 
 
 def whole(folder: str) -> str:

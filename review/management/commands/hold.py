@@ -20,10 +20,10 @@ class Command(ArgusCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         super().add_arguments(parser)
-        actions = parser.add_subparsers(dest="action", required=True)
-        actions.add_parser("list", help="verdicts that wait, oldest first")
+        make = self.actions(parser)
+        make("list", help="verdicts that wait, oldest first")
         for name, verb in VERBS.items():
-            action = actions.add_parser(name, help=(verb.__doc__ or "").split("\n")[0])
+            action = make(name, help=(verb.__doc__ or "").split("\n")[0])
             action.add_argument("verdict", type=int)
             action.add_argument("--reason", default="")
 

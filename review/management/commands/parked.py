@@ -18,9 +18,9 @@ class Command(ArgusCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         super().add_arguments(parser)
-        actions = parser.add_subparsers(dest="action", required=True)
-        actions.add_parser("list", help="parked units, oldest first")
-        release = actions.add_parser("release", help="let the stages try a unit again")
+        action = self.actions(parser)
+        action("list", help="parked units, oldest first")
+        release = action("release", help="let the stages try a unit again")
         release.add_argument("unit", help="as `list` names it")
         release.add_argument("--reason", default="")
 
