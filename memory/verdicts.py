@@ -16,6 +16,7 @@ from memory import retire
 from memory.errors import Conflict
 from memory.ledger import shown_in
 from memory.models import DedupVerdict, Evidence, Note
+from memory.models.record import VISIBILITIES
 from memory.querysets import NoteQuerySet
 
 #: Confidence of an old note from which on a supersession waits for a person.
@@ -55,15 +56,16 @@ def effect(verdict: str, new: Note, old: Note | None) -> Effect:
     """Pure: the consequences of a verdict about `new` and the older note `old`.
 
     Two notes of two projects (one of them `global`) are never settled without a person: what holds
-    everywhere does not end because one project says otherwise.
+    everywhere does not end because one project says otherwise. Nor is a note that others see
+    retired for one that they do not.
     """
     if old is None or verdict == "distinct":
         return Effect(kept=new)
     across = new.project_id != old.project_id
     if verdict == "duplicate":
-        return Effect(kept=old, retired=new, reason="duplicate", held=across)
+        return Effect(old, new, "duplicate", held=across or _narrows(new, old))
     if verdict == "refine":
-        return Effect(kept=new, retired=old, reason="refined", held=across)
+        return Effect(new, old, "refined", held=across or _narrows(old, new))
     # What was said later holds, whichever of the two was read later.
     winner, loser = (new, old) if new.valid_from >= old.valid_from else (old, new)
     return Effect(
@@ -71,8 +73,14 @@ def effect(verdict: str, new: Note, old: Note | None) -> Effect:
         retired=loser,
         reason="superseded",
         valid_to=max(winner.valid_from, loser.valid_from),
-        held=across or loser.confidence >= HOLD_CONFIDENCE_MIN,
+        held=across or _narrows(loser, winner) or loser.confidence >= HOLD_CONFIDENCE_MIN,
     )
+
+
+def _narrows(retired: Note, kept: Note) -> bool:
+    """Whether people who see the retired note would not see the kept one."""
+    seen_by = VISIBILITIES.index
+    return seen_by(retired.visibility) > seen_by(kept.visibility)
 
 
 def step(verdict: str, new: Note, old: Note | None) -> Step:

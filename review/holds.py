@@ -10,20 +10,37 @@ from collections.abc import Callable
 from datetime import datetime
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from memory import verdicts
 from memory.errors import Conflict, NotFound
 from memory.models import Decision, DedupVerdict, Note, Principal
 
+#: A verdict of these is open to a decision.
+OPEN = ("pending", "undone")
+
+#: Settled verdicts that are listed.
+SETTLED_LISTED_MAX = 50
+
 
 def pending(principal: Principal) -> list[DedupVerdict]:
     """Verdicts that wait, oldest first, and that this principal may decide: both notes are its own,
     or shown to a group or to all by people who share a group with it."""
+    return list(_decidable(principal).filter(status="pending").order_by("created_at", "pk"))
+
+
+def settled(principal: Principal) -> list[DedupVerdict]:
+    """What was applied, decided or undone, latest first: what `undo` can name."""
+    rows = _decidable(principal).exclude(status="pending").exclude(verdict="distinct")
+    return list(rows.order_by("-created_at", "-pk")[:SETTLED_LISTED_MAX])
+
+
+def _decidable(principal: Principal) -> QuerySet[DedupVerdict]:
     mine = Note.objects.decidable_by(principal).values("pk")
-    pending = DedupVerdict.objects.as_pipeline().filter(status="pending")
-    rows = pending.filter(note__in=mine, target__in=mine)
-    return list(rows.select_related("note", "target", "note__project").order_by("created_at", "pk"))
+    rows: QuerySet[DedupVerdict] = DedupVerdict.objects.as_pipeline().filter(
+        note__in=mine, target__in=mine
+    )
+    return rows.select_related("note", "target", "note__project", "decided_by")
 
 
 def approve(verdict_id: int, *, by: Principal, now: datetime, reason: str = "") -> DedupVerdict:
@@ -33,20 +50,21 @@ def approve(verdict_id: int, *, by: Principal, now: datetime, reason: str = "") 
         verdicts.apply(row, now=now)
         return "approved"
 
-    return _decide(verdict_id, "approve", ("pending",), effect, by=by, now=now, reason=reason)
+    return _decide(verdict_id, "approve", OPEN, effect, by=by, now=now, reason=reason)
 
 
 def reject(verdict_id: int, *, by: Principal, now: datetime, reason: str = "") -> DedupVerdict:
     """Leave both notes as they are; the verdict is not brought up again."""
     return _decide(
-        verdict_id, "reject", ("pending",), lambda row: "rejected", by=by, now=now, reason=reason
+        verdict_id, "reject", OPEN, lambda row: "rejected", by=by, now=now, reason=reason
     )
 
 
 def undo(verdict_id: int, *, by: Principal, now: datetime, reason: str = "") -> DedupVerdict:
     """Take back what was applied, approved or rejected; a new row says so, nothing is deleted.
 
-    A rejected verdict waits again; an applied or approved one gives back the note it retired.
+    A rejected verdict waits again; an applied or approved one gives back the note it retired, and
+    may be decided anew.
     """
 
     def effect(row: DedupVerdict) -> str:

@@ -228,3 +228,12 @@ def test_it_cannot_take_back_what_changed_nothing(alice: Principal) -> None:
     old, new = note(alice, "One."), note(alice, "Two.", when=at(5))
     with pytest.raises(Conflict):
         verdicts.take_back(verdict(new, old, "distinct"))
+
+
+@pytest.mark.parametrize("kind", ["duplicate", "refine", "supersede"])
+def test_it_holds_what_would_take_a_shared_note_from_others(kind: str) -> None:
+    new, old = bare(at(5)), bare(at(0))
+    retired = new if kind == "duplicate" else old
+    assert not effect(kind, new, old).held
+    retired.visibility = "team"
+    assert effect(kind, new, old).held

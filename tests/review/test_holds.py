@@ -120,8 +120,14 @@ class TestDeciding:
         holds.undo(row.pk, by=self.alice, now=at(days=3))
         with pytest.raises(Conflict):
             holds.undo(row.pk, by=self.alice, now=at(days=4))
-        with pytest.raises(Conflict):
-            holds.approve(row.pk, by=self.alice, now=at(days=4))
+
+    def test_it_may_be_decided_anew_when_it_was_undone(self) -> None:
+        row = held(self.alice)
+        holds.approve(row.pk, by=self.alice, now=at(days=2))
+        holds.undo(row.pk, by=self.alice, now=at(days=3))
+        assert [one.pk for one in holds.settled(self.alice)] == [row.pk]
+        assert holds.approve(row.pk, by=self.alice, now=at(days=4)).status == "approved"
+        assert [one.deleted_at is None for one in both(row)] == [True, False]
 
     def test_it_writes_nothing_when_the_old_note_went_meanwhile(self) -> None:
         row = held(self.alice)

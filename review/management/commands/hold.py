@@ -21,7 +21,10 @@ class Command(ArgusCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         super().add_arguments(parser)
         make = self.actions(parser)
-        make("list", help="verdicts that wait, oldest first")
+        listed = make("list", help="verdicts that wait, oldest first")
+        listed.add_argument(
+            "--settled", action="store_true", help="decided ones, latest first"
+        )
         for name, verb in VERBS.items():
             action = make(name, help=(verb.__doc__ or "").split("\n")[0])
             action.add_argument("verdict", type=int)
@@ -30,7 +33,7 @@ class Command(ArgusCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         me = principal()
         if options["action"] == "list":
-            rows = holds.pending(me)
+            rows = holds.settled(me) if options["settled"] else holds.pending(me)
             lines = [line(row) for row in rows] or ["nothing is held"]
             report: dict[str, Any] = {"holds": [as_json(row) for row in rows]}
         else:
@@ -62,8 +65,10 @@ def line(row: DedupVerdict) -> str:
     old = row.target
     project = row.note.project.name if row.note.project else "no project"
     confidence = f" (confidence {old.confidence:.2f})" if old else ""
+    decided = f"  {row.status}" if row.status != "pending" else ""
+    decided += f" by {row.decided_by} {row.decided_at:%Y-%m-%d %H:%M}" if row.decided_at else ""
     return (
-        f"{row.pk}  {row.verdict}  {project}  similarity {row.similarity or 0:.2f}\n"
+        f"{row.pk}  {row.verdict}{decided}  {project}  similarity {row.similarity or 0:.2f}\n"
         f"   old: {old.content if old else '-'}{confidence}\n"
         f"   new: {row.note.content}\n"
         f"   why: {row.reasoning}"
