@@ -40,7 +40,10 @@ def examine() -> list[Row]:
     rows = list(_settings())
     try:
         connection.ensure_connection()
-        rows += [*_database(), *_migrations(), *_triggers(), *_embedder()]
+        rows += [*_database(), *_migrations()]
+        # What is not there yet cannot be broken: the tables come first.
+        if not any(row.name == "migrations" and row.state == "fail" for row in rows):
+            rows += [*_triggers(), *_embedder()]
     except (OperationalError, ClusterError) as error:
         fix = "Start the server, or mend ARGUS_DATABASE_URL."
         rows.append(Row("database", "fail", str(error).strip(), fix, away=True))

@@ -100,15 +100,15 @@ def emit(text: str, *, owner: Principal, kind: str, reference: str = "", now: da
     )
 
 
-def shown_in(notes: Collection[UUID], *, owner: Principal, session: str) -> set[UUID]:
-    """Which of these notes were ever put into this session.
+def shown_in(
+    notes: Collection[UUID], *, owner: Principal, sessions: Collection[str]
+) -> set[UUID]:
+    """Which of these notes were ever put into one of these sessions ("": one that was not named).
 
     Whenever it was: when a thing was said is told by the client's clock, when it was shown by ours,
     and a statement that came first loses no more than one step of confidence.
     """
-    if not session:
-        return set()
     rows = Injection.objects.as_pipeline().filter(
-        owner=owner, session=session, note_ids__overlap=list(notes)
+        owner=owner, session__in=list(sessions), note_ids__overlap=list(notes)
     )
     return {note for ids in rows.values_list("note_ids", flat=True) for note in ids} & set(notes)

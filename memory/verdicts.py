@@ -127,7 +127,11 @@ def corroborates(new: Note, old: Note) -> bool:
         heard[note].add((source, session or f"item {item}"))
     if not heard[new.pk] or heard[new.pk] & heard[old.pk]:
         return False
-    return not shown_in(gone_into(old), owner=new.owner, session=new.session)
+    sessions = {new.session} - {""}
+    if new.said_by != "user":
+        # A recall that named no session may have been this one's: an agent repeats what it reads.
+        sessions.add("")
+    return not shown_in(gone_into(old), owner=new.owner, sessions=sessions)
 
 
 def gone_into(note: Note) -> set[UUID]:

@@ -102,7 +102,9 @@ def test_it_says_which_notes_a_session_had_been_shown() -> None:
     Injection.objects.create(session="s2", note_ids=[three], created_at=NOW, **given)
 
     def shown(session: str = "s1", owner: str = "alice") -> set[object]:
-        return set(shown_in([one, three], owner=principal(owner), session=session))
+        return set(
+            shown_in([one, three], owner=principal(owner), sessions=[session] if session else [])
+        )
 
     assert shown() == {one}
     assert shown(session="s2") == {three}

@@ -173,6 +173,9 @@ def test_it_holds_whatever_is_said_of_a_note_of_another_project(kind: str) -> No
     assert not effect(kind, new, old).held
 
 
+ROLES = ("assistant", "user")
+
+
 def shown(owner: Principal, *notes: Note, session: str, when: datetime) -> None:
     Injection.objects.create(
         owner=owner, mode="notes", session=session, outcome="injected",
@@ -237,3 +240,11 @@ def test_it_holds_what_would_take_a_shared_note_from_others(kind: str) -> None:
     assert not effect(kind, new, old).held
     retired.visibility = "team"
     assert effect(kind, new, old).held
+
+
+def test_it_hears_an_agents_echo_of_a_recall_that_named_no_session(alice: Principal) -> None:
+    old = note(alice, "One.")
+    shown(alice, old, session="", when=at(60))
+    said = {who: note(alice, "One.", session=who, said_by=who, when=at(days=1)) for who in ROLES}
+    assert not verdicts.corroborates(said["assistant"], old)
+    assert verdicts.corroborates(said["user"], old), "a person who says it again means it"
