@@ -28,7 +28,7 @@ _DIGEST = "this session is being continued from a previous conversation that ran
 
 _STRIPPED = ("system-reminder", "ide_opened_file", "ide_selection", "post-tool-use-hook")
 # A reminder counts where it begins a line: a tag inside a sentence is a person quoting it.
-_OPENING = re.compile(r"(?m)^[ \t]*<({})\b[^>]*>".format("|".join(_STRIPPED)))
+_OPENING = re.compile(r"(?m)^[ \t]*<({})\b[^>]{{0,400}}>".format("|".join(_STRIPPED)))
 _FENCE = re.compile(r"(?m)^[ \t]*(```|~~~)")
 _COMMAND = re.compile(r"^<command-(?:name|message|args|contents)>")
 _ARGS = re.compile(r"<command-args>(.*?)(?:</command-args>|\Z)", re.S)

@@ -31,9 +31,9 @@ PIECE_BYTES_MAX = 1_000_000
 #: Bytes of a file that is read at all.
 FILE_BYTES_MAX = 64 * 1024 * 1024
 
-_HEADING = re.compile(r"^(#{1,6})\s+(.+?)\s*#*\s*$")
+_HEADING = re.compile(r"^(#{1,6})\s+(\S.*)$")
 _FENCE = re.compile(r"^\s{0,3}(```|~~~)")
-_FIELD = re.compile(r"^([A-Za-z_][\w -]*):\s*(.+?)\s*$")
+_FIELD = re.compile(r"^([A-Za-z_][\w -]*):\s*(\S.*)$")
 _DATES = ("date", "created", "created_at", "updated", "modified")
 
 

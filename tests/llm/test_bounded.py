@@ -162,7 +162,17 @@ def test_it_ignores_a_retry_after_that_is_no_time(server: OpenAIServer, value: s
 
 @pytest.mark.parametrize(
     "body",
-    ["", "\x00", "[" * 200_000, "[]", '"text"', "null", "9" * 50_000, "data: {}\n\ndata: [DONE]"]
+    [
+        "",
+        "\x00",
+        "[" * 50_000,
+        "[" + "[]," * 200_000 + "[]]",
+        "[]",
+        '"text"',
+        "null",
+        "9" * 50_000,
+        "data: {}\n\ndata: [DONE]",
+    ]
     + [f'{{"choices": {odd}}}' for odd in ("null", "[]", "[null]", '["x"]', "[{}]", "{}")]
     + [f'{{"choices": [{{"message": {odd}}}]}}' for odd in ("1", '{"content": [1]}')],
 )

@@ -125,10 +125,10 @@ FACT = Cue(
 #: Something that can be named exactly: code, a path, a command, a version, a port, a number.
 EXACT = re.compile(
     r"`[^`\n]{2,}`|\b[a-z]+(?:[A-Z][a-z0-9]+)+\b|\b[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]+)+\b"
-    r"|\b[A-Za-z]\w*_\w+\b|\b[\w.]+\(\)|(?<![~.\w-])[~.\w-]*/[\w.@-]+/[\w./@-]+"
-    r"|\b[\w-]+\.[a-z]{2,4}\b(?!\.)"
+    r"|\b[A-Za-z]\w*_\w+\b|\b[\w.]{1,120}\(\)|(?<![~.\w-])[~.\w-]*/[\w.@-]+/[\w./@-]+"
+    r"|\b[\w-]{1,120}\.[a-z]{2,4}\b(?!\.)"
     r"|\bv?\d+\.\d+(?:\.\d+)*\b|(?<!\w)--?[a-z][\w-]+|\b[A-Z][A-Z0-9_]{2,}\b|\bport \d+\b"
-    r"|\b[a-z]+(?:-[a-z0-9]+)*-\d+\b|\b\d{4,5}\b|\b\d+(?:\.\d+)? ?(?:ms|s|sec|seconds|minutes"
+    r"|\b[a-z]+(?:-[a-z0-9]{1,60}){0,12}-\d+\b|\b\d{4,5}\b|\b\d+(?:\.\d+)? ?(?:ms|s|sec|seconds|minutes"
     r"|hours|days|kb|mb|gb|%|rows"
     r"|tokens|requests|retries|threads|workers|Zeilen|Sekunden|Minuten|Stunden|Tage)(?!\w)"
     r"|https?://\S+"
@@ -137,7 +137,7 @@ EXACT = re.compile(
     r"|Option|Line|Task"
     r"|Part|Page|Section|Chapter|Item|Issue|Day|Week|Month|Year|Case|Round|Level|Figure|Table|Top"
     r"|Room|The|In|At|On|Of|For|From|With|And|Or|But|Only|All|About|Over|Under|Around|After|Before"
-    r"|Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*\b)[A-Z][A-Za-z+#]+(?:\.js)? v?\d{1,3}\b(?![.:]\d)"
+    r"|Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*\b)[A-Z][A-Za-z+#]{1,60}(?:\.js)? v?\d{1,3}\b(?![.:]\d)"
 )
 
 #: One thing goes to another: a move, a renaming, a table of what belongs where.
@@ -146,8 +146,8 @@ MAPPING = re.compile(r"\S[ \t]*(?:->|=>|→|⇒)[ \t]*\S")
 NAME = re.compile(r"(?<=[a-z,] )[A-Z][a-z]+\b")
 #: A line of a stack trace or a log.
 TRACE = re.compile(
-    r"^\s*at \S+ \(|^Traceback|^\s*File \"|\w+Error: |^\[?\d{4}-\d\d-\d\d[T ]\d\d:|\berrno\b"
-    r"|^Error: |^\s*(?:npm|pip) (?:ERR|WARN)|^[$>➜#] ",
+    r"^[^\S\n]{0,80}(?:at \S{1,400} \(|File \"|(?:npm|pip) (?:ERR|WARN))|^Traceback|\wError: |^\[?\d{4}-\d\d-\d\d[T ]\d\d:|\berrno\b"
+    r"|^Error: |^[$>➜#] ",
     re.MULTILINE,
 )
 

@@ -203,7 +203,7 @@ SEEN = re.compile(
 BARE_CALL = re.compile(r"^(?:new )?_?[a-z]\w*\([^)]*\)")
 #: What can own a call: a class, a file, a path, an object before a dot.
 OWNER = re.compile(
-    r"\b[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]*)+\b|\b[\w-]+\.[a-z]{2,4}\b|\w/\w|\b\w+\.\w+\("
+    r"\b[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]*)+\b|\b[\w-]{1,120}\.[a-z]{2,4}\b|\w/\w|\b\w+\.\w+\("
 )
 STEP_WORDS = re.compile(
     r"\b(?:flow|steps?|sequence|order|order of events|works"

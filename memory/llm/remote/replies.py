@@ -34,6 +34,11 @@ STARTS_MAX = 500
 # Calibrate: notes per unit that survive the gate and are wanted; the median is far below.
 CANDIDATES_MAX = 20
 
+#: Characters, blanks taken together, of a reply that may still say that there is nothing.
+# Why: "there are no notes" and a reason is a sentence; what is longer says something.
+# Calibrate: above the longest such reply of a model in use.
+NOTHING_CHARS_MAX = 240
+
 #: Words (keywords, tags) on one note, and characters of one.
 WORDS_MAX = 12
 WORD_CHARS_MAX = 60
@@ -42,17 +47,19 @@ KINDS: tuple[str, ...] = get_args(MemoryKind)
 
 # strict=False: models write tabs and line breaks into strings without escaping them.
 _DECODER = json.JSONDecoder(strict=False)
-_THOUGHT = re.compile(r"\s*<(think|thinking|thought|reasoning)>", re.IGNORECASE)
+_THOUGHT = re.compile(r"(?<!\s)\s*<(think|thinking|thought|reasoning)>", re.IGNORECASE)
 _THOUGHT_END = re.compile(r"</(?:think|thinking|thought|reasoning)>", re.IGNORECASE)
 #: Ways in which models say that there is nothing; a refusal to answer is none of them.
 _NOTHING = re.compile(
-    r"[\s`]*(?:json)?[\s`\"'(]*(?:null|none|n/a|\{\s*\}|\[\s*\]"
+    r"(?:json)?[ `\"'(]{0,8}(?:null|none|n/a|\{ ?\}|\[ ?\]"
     r"|(?:there (?:is|are|was|were) )?no (?:\w+ ){0,3}"
     r"(?:notes?|observations?|memor(?:y|ies)|facts?|candidates?|insights?)\b[^{\[]{0,120}"
     r"|(?:there (?:is|was) )?nothing (?:new|to|worth|durable|of note|notable)\b[^{\[]{0,120}"
-    r")?[\s`\"').!]*",
+    r")?[ `\"').!]{0,8}",
     re.IGNORECASE,
 )
+#: What may stand around it: fences, quotation marks, the stop of a sentence.
+_AROUND = " `\"'()."
 
 
 def read_object(reply: str, key: str, kind: type | tuple[type, ...] = object) -> dict[str, Any]:
@@ -72,8 +79,9 @@ def read_notes(reply: str) -> list[object]:
 
     Raises ContentError with the raw reply for one that is neither.
     """
+    _refuse_endless(reply)
     spoken = _spoken(reply)
-    if spoken is not None and _NOTHING.fullmatch(spoken):
+    if spoken is not None and _says_nothing(spoken):
         return []
     for found in _values(reply):
         notes = found
@@ -105,8 +113,7 @@ def _over(entries: list[object]) -> tuple[int, int]:
 
 def _values(reply: str) -> Iterator[object]:
     """Decoded values in the order in which they deserve belief."""
-    if len(reply) > REPLY_CHARS_MAX:
-        raise ContentError(f"The reply is over {REPLY_CHARS_MAX} characters", reply)
+    _refuse_endless(reply)
     whole = _decode(reply.strip())
     if isinstance(whole, dict) or _is_notes(whole):
         yield whole
@@ -116,6 +123,16 @@ def _values(reply: str) -> Iterator[object]:
     elif (last := _last(reply)) is not None:
         # A thought that was never closed: only an object that ends the reply is an answer.
         yield last
+
+
+def _refuse_endless(reply: str) -> None:
+    if len(reply) > REPLY_CHARS_MAX:
+        raise ContentError(f"The reply is over {REPLY_CHARS_MAX} characters", reply)
+
+
+def _says_nothing(spoken: str) -> bool:
+    said = " ".join(spoken.split()).strip(_AROUND)
+    return len(said) <= NOTHING_CHARS_MAX and _NOTHING.fullmatch(said) is not None
 
 
 def _spoken(reply: str) -> str | None:

@@ -18,6 +18,11 @@ from memory.text.clean import clean_text
 # Why: longer ones are refused by the reader of numbers or by arithmetic on vectors.
 DIGITS_MAX = 18
 
+#: Opening brackets and braces in one body, those in its texts too.
+# Why: an empty list takes three bytes of a body and sixty of memory.
+# Calibrate: far above the braces of the longest reply about code.
+BRACKETS_MAX = 100_000
+
 
 def read_chat(body: bytes, provider: str) -> Reply:
     """The first choice of a chat completion. Raises Away when there is none."""
@@ -69,6 +74,8 @@ def read_embeddings(body: bytes, provider: str) -> Reply:
 
 
 def _object(body: bytes, provider: str) -> dict[str, Any]:
+    if body.count(b"[") + body.count(b"{") > BRACKETS_MAX:
+        raise Away(f"{provider} answered with over {BRACKETS_MAX} brackets", "no_answer")
     try:
         answer = json.loads(body, parse_int=_number)
     except (ValueError, RecursionError) as error:

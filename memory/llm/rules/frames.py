@@ -63,11 +63,15 @@ _LEANING = row(
 _STANDING = row("project repository team app codebase workspace package 项目 仓库 projekt")
 # Why: in code every sign counts; words alone prove nothing there.
 _CODE = re.compile(
-    r"[{};]\s*$|=>|&&|\|\||[=!]==?\s|\w\([^)\n]*[\"'({]|^\s*(?://|/\*|\#include|import\s|const\s|"
+    r"[{};]\s{0,20}$|=>|&&|\|\||[=!]==?\s|\w\([^)\n]*[\"'({]|"
+    r"^[^\S\n]{0,80}(?://|/\*|\#include|import\s|const\s|"
     r"let\s+\w{1,60}\s*=|def\s|return\b)"
-    r"|[│┃━─]|\w\.\w+\([^)]*$|\+\s*$",
+    r"|[│┃━─]|\w\.\w+\([^)]{0,200}$|\+\s{0,20}$",
     re.M,
 )
+# A question mark in code or in an address asks nothing.
+_ASKS_NOTHING = re.compile(r"`[^`]*`|(?<!\S)\S*?://\S+|[a-z]{1,20}://\S+")
+_QUOTED_CODE = re.compile(r"`[^`\n]*`")
 _INDEFINITE = row("a an one some another ein eine einer there")
 _FIRST_PERSON = re.compile(r"\b(?:i|me|my|mine|myself|ich|mir|mich|meine?[nrms]?)\b|我(?!们)", re.I)
 _GERMAN = re.compile(
@@ -134,10 +138,10 @@ def read(text: str) -> Reading:
     return Reading(
         whole=whole,
         parts=parts,
-        question="?" in re.sub(r"`[^`]*`|\S+://\S+", "", plain),
+        question="?" in _ASKS_NOTHING.sub("", plain),
         leans=_leans(plain, whole),
         first_person=bool(_FIRST_PERSON.search(plain)),
-        code=bool(_CODE.search(re.sub(r"`[^`\n]*`", "", plain))),
+        code=bool(_CODE.search(_QUOTED_CODE.sub("", plain))),
     )
 
 
