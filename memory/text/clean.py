@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from typing import Any
 
 _SURROGATE = re.compile("[\ud800-\udbff][\udc00-\udfff]|[\ud800-\udfff]")
@@ -118,6 +119,30 @@ def strip_invisible(text: str) -> tuple[str, int]:
         return ""
 
     return _INVISIBLE.sub(drop, text), removed
+
+
+def visible(text: str) -> tuple[str, Sequence[int]]:
+    """Return the text without characters that show nothing, and where each of its characters stood.
+
+    The places have one more entry, the end. What stays is what `strip_invisible` keeps.
+    """
+    if text.isascii() and not _INVISIBLE.search(text):
+        return text, range(len(text) + 1)
+    kept: list[str] = []
+    places: list[int] = []
+    last = 0
+    for match in _INVISIBLE.finditer(text):
+        run = match.group()
+        if len(run) == 1 and run in _SPELLING and _spells(text, match):
+            continue
+        kept.append(text[last : match.start()])
+        places.extend(range(last, match.start()))
+        last = match.end()
+    if not last:
+        return text, range(len(text) + 1)
+    kept.append(text[last:])
+    places.extend(range(last, len(text) + 1))
+    return "".join(kept), places
 
 
 def _spells(text: str, match: re.Match[str]) -> bool:

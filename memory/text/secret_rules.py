@@ -16,7 +16,8 @@ class Rule:
     """One shape, and by `check` what the value must be, apart from having it.
 
     shape: no placeholder; random, header, cookie, case: looks made by a machine, each in its own
-    way; pem: holds key material; filled: anything but a variable; sure: anything.
+    way; chosen: looks like a password of a person's; pem: holds key material; filled: anything but
+    a variable; sure: anything.
     """
 
     name: str
@@ -101,6 +102,30 @@ _PEM = (
 )
 _HEADER_END = r"[\"'\\]{0,4}\s{0,4}[:=]\s{0,4}[\"'\\]{0,4}"
 
+_FLAG_ANCHORS = "--pass -password --token -token --api --secret -secret"
+_FLAG = (
+    r"(?<=[\s`\"'\[])--(?:password|passwd|pass|token|api[_\-]?key|secret|[a-z]{1,12}-(?:password|token|secret))"
+    r"(?:=|[ ]{1,3})"
+)
+# "Password" in tongues whose word does not begin like the English one.
+_PASSWORD_WORDS = (
+    "密码|密碼|口令|パスワード|暗証番号|비밀번호|암호|contraseña|contrasena|mot de passe|mots de passe|senha|palavra-passe|"
+    "пароль|hasło|haslo|wachtwoord|lösenord|passord|adgangskode|salasana|heslo|jelszó|parolă|şifre|parola|mật khẩu|"
+    "kata sandi|पासवर्ड|كلمة المرور|كلمة السر|סיסמה|סיסמא|รหัสผ่าน|κωδικός|лозинка|lozinka|slaptažodis"
+)
+_WORD_ANCHORS = (
+    "密码 密碼 口令 パスワード 暗証番号 비밀번호 암호 contraseña contrasena passe senha пароль hasło haslo wachtwoord lösenord "
+    "passord adgangskode salasana heslo jelszó parolă şifre parola khẩu sandi पासवर्ड المرور السر סיסמה סיסמא "
+    "รหัสผ่าน κωδικός лозинка lozinka slaptažodis"
+)
+
+_API_KEY = _rule(
+    "api_key",
+    r"(?i)\b(?:api|access|secret|auth|private)[ _\-]?(?:key|token)s?\s{0,3}(?:is\s|was\s|:|=)?\s{0,3}[\"'`]?"
+    r"(?P<value>[A-Za-z0-9]{32,128})(?![A-Za-z0-9])",
+    "random",
+)
+
 # Shapes known by what stands around them: gate, anchors, rule. The larger shape comes first.
 _PLACES: tuple[tuple[str, str, Rule], ...] = (
     ("-----", "-----begin", _rule("private_key", _PEM, "pem")),
@@ -163,16 +188,41 @@ _PLACES: tuple[tuple[str, str, Rule], ...] = (
         "basic_auth",
         r"\b(?:curl|wget|https?)\b[^\n|;]{0,100}?\s(?:-u|--user|-a)[ =]{1,2}[\"']?[^\s:\"']{1,80}:"
         r"(?P<value>[^\s\"'/]{3,200})")),
+    (" -", "login", _rule(
+        "password",
+        r"\b(?:docker|podman|buildah|skopeo|helm|nerdctl|oras|az|cf|oc)\b[^\n|;&]{0,60}?\blogin\b[^\n|;&]{0,200}?"
+        r"\s(?:-p|--password)[ =]{1,2}[\"']?(?P<value>[^\s\"'\-][^\s\"']{2,300})")),
+    (" -", "redis-cli valkey-cli", _rule(
+        "password",
+        r"\b(?:redis|valkey)-cli\b[^\n|;&]{0,200}?\s(?:-a|--pass)[ =]{1,2}[\"']?(?P<value>[^\s\"'\-][^\s\"']{2,300})")),
+    (" -", "htpasswd", _rule(
+        "password",
+        r"\bhtpasswd[ \t]{1,4}-(?=\w{0,6}b)(?!\w{0,6}n)\w{1,6}[ \t]{1,4}(?:-\w{1,6}[ \t]{1,4}){0,4}"
+        r"[^\s\-]\S{0,200}[ \t]{1,4}\S{1,100}[ \t]{1,4}[\"']?(?P<value>[^\s\"'|;&<>]{3,200})")),
+    (" -", "htpasswd", _rule(
+        "password",
+        r"\bhtpasswd[ \t]{1,4}-(?=\w{0,6}b)(?=\w{0,6}n)\w{1,6}[ \t]{1,4}(?:-\w{1,6}[ \t]{1,4}){0,4}"
+        r"[^\s\-]\S{0,100}[ \t]{1,4}[\"']?(?P<value>[^\s\"'|;&<>]{3,200})")),
     (" -", "sshpass", _rule(
         "password", r"\bsshpass\s{1,4}-p\s{0,4}[\"']?(?P<value>[^\s\"']{3,200})")),
     (" -", "mysql", _rule(
         "password",
         r"\bmysql(?:dump|admin)?\b[^\n|;&]{0,100}?\s-p(?P<value>[^\s\"'\-][^\s\"']{2,200})")),
-    (" -", "--pass -password --token -token --api --secret -secret", _rule(
+    (" -", "mysql mariadb", _rule(
+        "password",
+        r"\b(?:mysql|mariadb)(?:-?dump|-?admin)?\b[^\n|;&]{0,100}?\s(?:-p[ ]|--password[ =])[\"']?"
+        r"(?P<value>[^\s\"'\-][^\s\"'|;&<>]{3,200})", "chosen")),
+    (" -", _FLAG_ANCHORS, _rule(
         "flag_value",
-        r"(?<=\s)--(?:password|passwd|pass|token|api[_\-]?key|secret|"
-        r"[a-z]{1,12}-(?:password|token|secret))"
-        r"[ =][\"']?(?P<value>[^\s\"'<>$()\[\]{}\-][^\s\"'<>()\[\]{}]{3,300})", "random")),
+        rf"{_FLAG}[\"']?(?P<value>[^\s\"'<>$()\[\]{{}}\-][^\s\"'<>()\[\]{{}}]{{3,300}})", "random")),
+    (" -", _FLAG_ANCHORS, _rule(
+        "flag_value",
+        rf"{_FLAG}(?P<value>[^\s\"'`<>$()\[\]{{}}\-][^\s\"'`<>()\[\]{{}}]{{5,300}})", "chosen")),
+    # Words alone, where no prose looks so: in quotes, or with the next flag behind them.
+    (" -", _FLAG_ANCHORS, _rule(
+        "flag_value", rf"{_FLAG}(?P<q>[\"'])(?P<value>[^\n\"'`$<]{{4,200}})(?P=q)")),
+    (" -", _FLAG_ANCHORS, _rule(
+        "flag_value", rf"{_FLAG}(?P<value>[^\s\"'`<>$()\[\]{{}}\-]\S{{3,200}})(?=[ ]--?\w)")),
     ("", "machine", _rule(
         "password",
         r"\bmachine\s{1,4}\S{1,200}\s{1,4}login\s{1,4}\S{1,200}\s{1,4}password\s{1,4}"
@@ -193,6 +243,23 @@ _PLACES: tuple[tuple[str, str, Rule], ...] = (
         "password",
         r"(?i)\b(?:password|passwd|passphrase|passwort|kennwort|secret|token)\s{1,3}"
         r"(?:is|was|ist|lautet)\s{0,2}:?\s{1,3}[\"'`“](?P<value>[^\"'`“”\s]{4,100})[\"'`”]")),
+    ("", "password passwd passphrase passwort kennwort secret token pwd", _rule(
+        "password",
+        r"(?i)\b(?:password|passwd|passphrase|passwort|kennwort|pwd|secret|token)\s{1,3}"
+        r"(?:is|was|will be|set to|to|ist|lautet)(?:\s{0,2}:)?\s{1,3}(?:now\s)?(?P<value>[^\s\"'`“”<>()\[\]{},;]{8,100})", "chosen")),
+    ("", _WORD_ANCHORS, _rule(
+        "password",
+        rf"(?i)(?<![a-z])(?:{_PASSWORD_WORDS})[\"'”」]?\s{{0,3}}(?::|=|는|은|は|是|为|為|es\b|é\b|est\b|is\b)\s{{0,3}}:?\s{{0,3}}"
+        r"[\"'`“「]?(?P<value>[!-~]{4,100})", "typed")),
+    *((gate, gate.split(" ")[-1], _API_KEY) for gate in (
+        "api key", "api-key", "api token", "access key", "access token", "auth token", "auth key", "secret key",
+        "secret token", "private key", "private token")),
+    ("", "pass\" pass' pass\\ pw\" pw' pw\\", _rule(
+        "password",
+        r"(?i)(?P<q>\\{0,3}[\"'])(?:pass|pw)(?P=q)\s{0,4}(?::|=>|=)\s{0,4}(?P=q)(?P<value>[^\"'\\\n\s]{4,200})(?P=q)", "named")),
+    ("", "pass= pass: pw= pw:", _rule(
+        "password",
+        r"(?i)(?<![a-z0-9_])(?:pass|pw)(?:=|:[ ]?)[\"']?(?P<value>[^\s\"'`,;<>(){}\[\]&|\\]{6,200})", "chosen")),
 )  # fmt: skip
 
 _KEYS = (
@@ -203,7 +270,7 @@ _KEYS = (
 #: `NAME = value` in code, settings, JSON, YAML and headers, for names that promise a secret.
 ASSIGNMENT = _rule(
     "assigned_secret",
-    rf"(?i)(?P<key>{_KEYS})(?P<tail>[\w\-]{{0,24}})\\{{0,3}}[\"'`]?\]?\s{{0,4}}(?P<sign>:=|=>|=|:)(?!=)\s{{0,4}}"
+    rf"(?i)(?P<key>{_KEYS})(?P<tail>[\w\-]{{0,24}})\\{{0,3}}(?:[\"'`]|%22)?\]?\s{{0,4}}(?P<sign>:=|=>|=|:|%3[DA])(?!=)(?:%20|%22|\s){{0,4}}"
     r"(?:[rbuf]{0,2}(?P<q>\\{0,3}[\"'`])(?P<quoted>(?:(?!(?P=q))[^\n]){3,300})(?P=q)"
     r"|(?P<bare>[^\s\"'`,;<>(){}\[\]&|\\]{4,300}))",
 )

@@ -12,8 +12,10 @@ plain sentences.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from memory.text.clean import visible
 from memory.text.secret_rules import (
     ASSIGNMENT,
     BENIGN_TAIL,
@@ -34,6 +36,11 @@ PASSES_MAX = 4
 RANDOM_CHARS_MIN = 20
 CASE_CHANGES_MIN = 6
 
+#: Characters of a part with digits that still makes a compound of prose: the 12 of 12-character.
+# Why: names of standards and versions are short.
+# Calibrate: the benign set of the tests, and a month of turns that speak of tokens.
+WORD_WITH_DIGITS_CHARS_MAX = 4
+
 #: Changes of case from which the word after "Authorization: Basic" is base64 and no word.
 # Why: credentials in base64 need not hold a digit.
 # Calibrate: prose about headers ("Bearer tokenValue") must stay.
@@ -43,6 +50,8 @@ HEADER_CASE_CHANGES_MIN = 3
 _LONG = re.compile(r"\S{15,}")
 
 _MARK = "[redacted:"
+_WIDE = re.compile("[\uff01-\uff5e\u3000]")
+_NARROW = {0xFF01 + step: 0x21 + step for step in range(94)} | {0x3000: 0x20}
 _CASE_CHANGE = re.compile(r"[a-z](?=[A-Z])|[A-Z](?=[a-z])")
 _REFERENCE = re.compile(r"\A[A-Za-z_]\w*(?:(?:\.|::|->)[A-Za-z_]\w*)+$")
 _NAME = re.compile(r"\A[A-Za-z][A-Za-z_\-]*$")
@@ -53,6 +62,11 @@ _SESSION = re.compile(r"(?i)(?:sess|sid|auth|token|jwt)[\w.\-]{0,20}=[^\s;]{6}")
 _DIGIT = re.compile(r"\d")
 _ALPHA = re.compile(r"[A-Za-z]")
 _SIGN = re.compile(r"[!@#$%^*+=~?]")
+_JOINT = re.compile(r"[-_./:]+")
+_ADDRESS = re.compile(r"[\w.+\-]{1,64}@[\w\-]{1,64}\.[\w.\-]{1,64}$")
+_OUTCOMES = frozenset(
+    ["passed", "failed", "failure", "success", "skipped", "pending", "unknown", "partial", "ignore"]
+)
 _KNOWN = """
 sha1 sha256 sha512 md5 base64 base32 utf8 utf-8 oauth2 oauth2.0 argon2 argon2id bcrypt int32 int64
 uint8 rs256 hs256 es256 ed25519 x509 pkcs8 pkcs12 http2 ipv4 ipv6 aes256 aes-256 aes128 rfc6750
@@ -70,7 +84,11 @@ class Redacted:
 
 
 def redact(text: str) -> Redacted:
-    """Return the text with each known secret as `[redacted:NAME]`, counted by name. Idempotent."""
+    """Return the text with each known secret as `[redacted:NAME]`, counted by name. Idempotent.
+
+    Read without characters that show nothing and with full-width signs as ASCII; what is no secret
+    keeps them.
+    """
     counts: dict[str, int] = {}
     for _ in range(PASSES_MAX):
         fresh = _pass(text, counts)
@@ -80,9 +98,19 @@ def redact(text: str) -> Redacted:
     return Redacted(text, counts)
 
 
+def _seen(text: str) -> tuple[str, Sequence[int] | None]:
+    """The text as it is read, and where each of its characters stands; None when it is the text."""
+    if text.isascii():
+        return text, None
+    seen, places = visible(text)
+    wide = seen.translate(_NARROW) if _WIDE.search(seen) else seen
+    return wide, None if wide == text else places
+
+
 def _pass(text: str, counts: dict[str, int]) -> str:
+    seen, places = _seen(text)
     # Why: looking for a literal costs 0.1 us where a pattern costs ten, and most turns hold none.
-    low = text.lower()
+    low = seen.lower()
     rules = [
         rule
         for gate, rows in PLACE_ANCHORS.items()
@@ -97,22 +125,39 @@ def _pass(text: str, counts: dict[str, int]) -> str:
         # Why: a token with a name of its own is counted under it, whatever it is assigned to.
         rules = [rule for rule in rules if rule is not ASSIGNMENT] + [ASSIGNMENT]
     for rule in dict.fromkeys(rules):
-        text = _apply(rule, text, counts)
+        spans = _found(rule, seen)
+        if not spans:
+            continue
+        counts[rule.name] = counts.get(rule.name, 0) + len(spans)
+        text = _replaced(text, rule.name, spans, places)
+        seen, places = _seen(text)
     return text
 
 
-def _apply(rule: Rule, text: str, counts: dict[str, int]) -> str:
-    def replace(match: re.Match[str]) -> str:
-        found = match.group()
-        group = match.lastgroup or "value"
+def _found(rule: Rule, seen: str) -> list[tuple[int, int]]:
+    spans = []
+    for match in rule.pattern.finditer(seen):
+        group = "value"
+        if rule is ASSIGNMENT:
+            group = "bare" if match.group("quoted") is None else "quoted"
         value = match.group(group)
-        if _MARK in found or not value or not _holds(rule, match, value):
-            return found
-        counts[rule.name] = counts.get(rule.name, 0) + 1
-        start, end = match.start(group) - match.start(), match.end(group) - match.start()
-        return f"{found[:start]}{_MARK}{rule.name}]{found[end:]}"
+        if value and _MARK not in match.group() and _holds(rule, match, value):
+            spans.append(match.span(group))
+    return spans
 
-    return rule.pattern.sub(replace, text)
+
+def _replaced(
+    text: str, name: str, spans: list[tuple[int, int]], places: Sequence[int] | None
+) -> str:
+    kept: list[str] = []
+    last = 0
+    for start, end in spans:
+        if places is not None:
+            # What shows nothing inside a secret goes with it.
+            start, end = places[start], places[end - 1] + 1
+        kept.append(f"{text[last:start]}{_MARK}{name}]")
+        last = end
+    return "".join([*kept, text[last:]])
 
 
 def _holds(rule: Rule, match: re.Match[str], value: str) -> bool:
@@ -133,9 +178,38 @@ def _holds(rule: Rule, match: re.Match[str], value: str) -> bool:
         return _random(value) or bool(_SESSION.search(value))
     if rule.check == "header":
         return _random(value) or len(_CASE_CHANGE.findall(value)) >= HEADER_CASE_CHANGES_MIN
+    if rule.check in ("chosen", "typed", "named"):
+        return _chosen(value, rule.check)
     if rule.check == "case":
         return bool(_DIGIT.search(value)) and (value != value.lower() or "_" not in value[6:])
     return rule.check == "shape" or _random(value)
+
+
+def _chosen(value: str, check: str) -> bool:
+    """Say whether a value looks like a password that a person chose, and not like a word of prose.
+
+    Letters among digits or signs; `typed` behind a name and a colon takes digits alone as well,
+    `named` (a key in quotes) also letters alone, unless they say how something went.
+    """
+    value = value.rstrip(".,;:!?\"'`”」)") or value
+    if _harmless(value) or _ADDRESS.match(value):
+        return False
+    parts = [part for part in _JOINT.split(value.lower()) if part]
+    if check == "named" and value.lower() not in _OUTCOMES and len(value) >= 6:
+        return True
+    if check == "typed" and value.isdigit():
+        return len(value) >= 6
+    if not _ALPHA.search(value):
+        return False
+    if _SIGN.search(value):
+        return not _REFERENCE.match(value)
+    if not _DIGIT.search(value) or any(part in _ALGORITHMS for part in parts):
+        return False
+    # Why: 12-character, k8s-managed, access_token_v2 are words; hunter2-prod and x7Kq9-22 are none.
+    worded = any(len(part) >= 4 and part.isalpha() for part in parts)
+    return not (
+        worded and all(part.isalpha() or len(part) <= WORD_WITH_DIGITS_CHARS_MAX for part in parts)
+    )
 
 
 def _variable(value: str) -> bool:

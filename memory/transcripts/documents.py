@@ -133,16 +133,24 @@ def _sections(text: str) -> Iterator[tuple[str, list[str]]]:
     for line in re.findall(r"[^\n]*\n|[^\n]+\Z", text):
         if _FENCE.match(line):
             fenced = not fenced
-        heading = None if fenced else _HEADING.match(line.rstrip("\r\n"))
+        heading = None if fenced else _heading(line)
         if heading:
             if held:
                 yield "".join(held), names
-            level = len(heading.group(1))
-            path = [above for above in path if above[0] < level] + [(level, heading.group(2))]
+            path = [above for above in path if above[0] < heading[0]] + [heading]
             held, names = [], [name for _, name in path]
         held.append(line)
     if held:
         yield "".join(held), names
+
+
+def _heading(line: str) -> tuple[int, str] | None:
+    """(level, name) of a line that is a heading; closing signs are no part of the name."""
+    match = _HEADING.match(line.rstrip())
+    if not match:
+        return None
+    name = match.group(2)
+    return len(match.group(1)), name.rstrip("#").rstrip() or name
 
 
 def _fit(section: str, bytes_max: int) -> Iterator[str]:
@@ -187,9 +195,9 @@ def _title(text: str, front: dict[str, str], name: str) -> str:
     for line in text.split("\n", 400)[:400]:
         if _FENCE.match(line):
             fenced = not fenced
-        heading = None if fenced else _HEADING.match(line.rstrip())
-        if heading and len(heading.group(1)) == 1:
-            return heading.group(2)
+        heading = None if fenced else _heading(line)
+        if heading and heading[0] == 1:
+            return heading[1]
     return PurePath(name).stem
 
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import logging
 
-from argus.logs import LINE_CHARACTERS_MAX, ShortFormatter, shorten
+import pytest
+
+from argus.logs import LINE_CHARACTERS_MAX, READ_CHARACTERS_MAX, ShortFormatter, shorten
+from tests.growth import GROWTH_MAX, cpu_seconds, growth
 
 
 def test_it_cuts_a_vector_wherever_it_stands() -> None:
@@ -31,4 +34,28 @@ def test_it_cuts_the_traceback_too() -> None:
 
 def test_it_says_how_long_a_cut_line_was() -> None:
     huge = "x" * (LINE_CHARACTERS_MAX + 1)
+    assert shorten(huge).endswith(f"({len(huge)} characters)")
+
+
+@pytest.mark.parametrize("unit", ["1", "1.", "1,", "1 ", "-1e", "a", ".", "1, "])
+def test_it_is_not_held_up_by_what_somebody_sends(unit: str) -> None:
+    assert growth(lambda chars: shorten(unit * (chars // len(unit))), 8_000) <= GROWTH_MAX
+    assert cpu_seconds(lambda: shorten(unit * 400_000)) < 2
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["Not Found: /nope/{}", "Invalid HTTP_HOST header: '{}'. You may need", "GET /x?token={} 404"],
+)
+def test_it_hides_a_secret_wherever_it_stands(line: str) -> None:
+    secret = "ghp_" + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7" + "aB3dE6gH9"
+    record = logging.LogRecord("django", logging.WARNING, "", 0, line, None, None)
+    record.msg = line.format(secret)
+    written = ShortFormatter().format(record)
+    assert secret not in written
+    assert "[redacted:" in written
+
+
+def test_it_says_how_long_a_line_was_that_was_not_read_to_the_end() -> None:
+    huge = "1," * READ_CHARACTERS_MAX
     assert shorten(huge).endswith(f"({len(huge)} characters)")

@@ -32,7 +32,7 @@ def configure(server: OpenAIServer, settings: Any) -> Callable[..., None]:
             "embedder": "url",
             "embed_url": server.url,
             "embed_model": "scripted-embed",
-            "model_timeout_seconds": 2.0,
+            "model_timeout_seconds": 10.0,
         }
         settings.ARGUS = django_settings.ARGUS.model_copy(update=base | values)
 

@@ -37,8 +37,8 @@ NOW = datetime(2026, 5, 4, tzinfo=UTC)
 HTML = "<html><body><h1>502 Bad Gateway</h1></body></html>"
 
 
-def at(server: OpenAIServer, kind: str = "chat") -> Endpoint:
-    return Endpoint(kind, server.url, "scripted", "sk-key", 0.5)
+def at(server: OpenAIServer, kind: str = "chat", seconds: float = 10.0) -> Endpoint:
+    return Endpoint(kind, server.url, "scripted", "sk-key", seconds)
 
 
 def say(endpoint: Endpoint, dialect: Dialect = Dialect()) -> str:  # noqa: B008
@@ -75,7 +75,7 @@ def test_it_calls_a_server_away_that_gives_no_answer(
     server.script(CHAT, step)
     server.script(EMBEDDINGS, step)
     with pytest.raises(Away) as caught:
-        say(at(server))
+        say(at(server, seconds=0.5 if outcome == "timeout" else 10.0))
     assert caught.value.outcome == outcome
     assert caught.value.charged is (outcome == "timeout")
     assert len(server.requests) == 1, "it retried"
@@ -86,7 +86,7 @@ def test_it_calls_a_closed_port_refused() -> None:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     with pytest.raises(Away) as caught:
-        say(Endpoint("chat", f"http://127.0.0.1:{port}/v1", "m", "", 0.5))
+        say(Endpoint("chat", f"http://127.0.0.1:{port}/v1", "m", "", 10.0))
     assert caught.value.outcome == "refused"
 
 

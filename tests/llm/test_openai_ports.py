@@ -129,13 +129,14 @@ def test_it_counts_an_unusable_answer_as_content_and_keeps_nothing(
 def test_it_burns_nothing_and_rests_when_the_server_is_away(
     server: OpenAIServer, configure: Configure, step: Step, outcome: str
 ) -> None:
-    configure(model_timeout_seconds=0.3)
+    configure(model_timeout_seconds=0.3 if outcome == "timeout" else 10.0)
     server.script(CHAT, step)
     for _ in range(2):
         with pytest.raises(InfraError):
             choice.distiller().distill(TURNS, origin=ORIGIN)
     assert outcomes() == [outcome, "cooldown"]
     assert len(server.requests) == 1
+    configure(model_timeout_seconds=10.0)
     # Embeddings of the same host go on.
     assert choice.embedder().embed(["text"], origin=ORIGIN)
 

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 
 import pytest
 
 from memory.errors import ContentError
-from memory.llm.remote.replies import CANDIDATES_MAX, read_candidates, read_notes, read_object
+from memory.llm.remote.replies import (
+    CANDIDATES_MAX,
+    REPLY_CHARS_MAX,
+    read_candidates,
+    read_notes,
+    read_object,
+)
+from tests.growth import GROWTH_MAX, growth
 
 NOTE = {
     "title": "Queue on Postgres",
@@ -153,3 +161,28 @@ def test_it_finds_the_object_that_has_the_wanted_key() -> None:
     assert read_object(reply, "verdict") == {"verdict": "refine", "target": 2}
     with pytest.raises(ContentError):
         read_object(reply, "verdict", int)
+
+
+@pytest.mark.parametrize(
+    "unit",
+    ["\n", " ", "`", "\n`", "json ", "(", "{", "[", "[ ", '{"a":', "<think>", "</think>",
+     " <think></think>", "no ", "no notes ", "nothing "],
+)  # fmt: skip
+@pytest.mark.parametrize("tail", ["", "x", "{}"])
+def test_its_time_grows_with_the_reply_and_not_faster(unit: str, tail: str) -> None:
+    def work(chars: int) -> None:
+        with contextlib.suppress(ContentError):
+            read_notes(unit * (chars // len(unit)) + tail)
+
+    assert growth(work, 25_000) <= GROWTH_MAX
+
+
+def test_it_does_not_read_a_reply_without_end() -> None:
+    with pytest.raises(ContentError):
+        read_notes("\n" * (REPLY_CHARS_MAX + 1))
+
+
+@pytest.mark.parametrize("around", ["\n\n{}\n", "```json\n\n{}\n\n```", '"{}."', "` {} `", "({})"])
+@pytest.mark.parametrize("nothing", ["", "null", "{}", "[ ]", "No new facts", "None", "n/a"])
+def test_it_takes_nothing_for_nothing_whatever_stands_around_it(around: str, nothing: str) -> None:
+    assert read_notes(around.format(nothing)) == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.llm.ports import Judgement, Origin, Statement
+from memory.llm.rules.frames import read
 from memory.llm.rules.judge import Rules
 from tests.bench.judge_pairs import VERDICTS, confusion, judge
+from tests.growth import GROWTH_MAX, growth
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 PIECES = (
@@ -212,7 +213,32 @@ def test_it_never_replaces_a_statement_by_itself(words: list[str]) -> None:
     "piece", ["a", "a.", "-", "/a", "a_", "`", "1.", "不", "x:1", "(a", "so, "]
 )
 def test_it_reads_odd_text_in_time_that_does_not_run_away(piece: str) -> None:
-    text = (piece * 2_000)[:2_000]
-    started = time.perf_counter()
-    judge(text, text[:-1] + "z")
-    assert time.perf_counter() - started < 2.0
+    def work(chars: int) -> None:
+        read.cache_clear()
+        text = (piece * chars)[:chars]
+        judge(text, text[:-1] + "z")
+
+    assert growth(work, 1_000) <= GROWTH_MAX
+
+
+@pytest.mark.parametrize(
+    "filler",
+    [
+        "Remember that", "Remember:", "Please note:", "Note that", "Please note that", "Note:",
+        "Also note that", "For the record,", "For the record:", "For reference,", "FYI,", "FYI:",
+        "For future reference:", "Heads up:", "Just a reminder:", "Keep in mind that",
+        "Please remember that", "Don't forget that", "By the way,", "Just so you know,",
+        "Be aware that", "To be clear,", "One more thing:",
+    ],
+)  # fmt: skip
+def test_it_sees_through_what_only_announces_a_statement(filler: str) -> None:
+    for said in ("The staging database listens on port 5433.", "We never deploy on Fridays."):
+        announced = f"{filler} {said[0].lower()}{said[1:]}"
+        assert judge(announced, said)[0] == "duplicate"
+        assert judge(said, announced)[0] == "duplicate"
+
+
+@pytest.mark.parametrize("said", ["For later versions use Redis.", "For reference data use Redis."])
+def test_it_takes_no_part_of_a_statement_for_an_announcement(said: str) -> None:
+    assert judge("Versions use Redis.", said)[0] == "distinct"
+    assert judge("Data use Redis.", said)[0] == "distinct"

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import base64
-import time
 from collections.abc import Callable
 
 import pytest
 
 from memory.text.poison import harness, instruction, poison
+from tests.growth import GROWTH_MAX, growth
 
 ERRORS = [
     'API Error: 500 {"type":"error","error":{"type":"api_error","message":"Internal server error"}}',
@@ -292,9 +292,4 @@ HOSTILE = [
 def test_its_time_grows_with_the_text_and_not_faster(
     judge: Callable[[str], str | None], unit: str
 ) -> None:
-    def seconds(chars: int) -> float:
-        start = time.perf_counter()
-        judge(unit * (chars // len(unit)))
-        return time.perf_counter() - start
-
-    assert seconds(200_000) <= 24 * max(seconds(25_000), 0.002)
+    assert growth(lambda chars: judge(unit * (chars // len(unit))), 25_000) <= GROWTH_MAX

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.text.sentences import sentences
+from tests.growth import GROWTH_MAX, growth
 
 
 def texts(text: str) -> list[str]:
@@ -93,3 +94,16 @@ def test_it_ends_a_sentence_after_code_bold_and_a_quote():
         'He said "ok".',
         "Then left.",
     ]
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [".", "!", "?", "…", ".x", "?!", ". ", "。", "`", "```\n", " ", "\n", "- ", "> ", ".)", "e.g."],
+)
+def test_its_time_grows_with_the_text_and_not_faster(unit: str) -> None:
+    assert growth(lambda chars: sentences(unit * (chars // len(unit)) + "x"), 12_000) <= GROWTH_MAX
+
+
+def test_it_ends_a_sentence_at_a_run_of_stops_and_no_earlier() -> None:
+    assert texts("Well... yes?!? No.... Go on") == ["Well...", "yes?!?", "No....", "Go on"]
+    assert texts("a..b and ...c. Next") == ["a..b and ...c.", "Next"]

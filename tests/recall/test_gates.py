@@ -81,11 +81,11 @@ def test_it_does_not_ask_with_its_own_block() -> None:
 
 
 def test_it_cuts_a_pasted_megabyte_and_stays_quick() -> None:
-    started = time.monotonic()
+    started = time.process_time()
     asked = ask("the staging database port is unknown " + "x1y2z3 " * 150_000)
     assert len(asked.text) <= PROMPT_CHARACTERS_MAX
     assert asked.gate == ""
-    assert time.monotonic() - started < 5
+    assert time.process_time() - started < 5
 
 
 def test_it_cleans_what_postgres_cannot_hold() -> None:

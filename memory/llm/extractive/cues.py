@@ -125,10 +125,11 @@ FACT = Cue(
 #: Something that can be named exactly: code, a path, a command, a version, a port, a number.
 EXACT = re.compile(
     r"`[^`\n]{2,}`|\b[a-z]+(?:[A-Z][a-z0-9]+)+\b|\b[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]+)+\b"
-    r"|\b[A-Za-z]\w*_\w+\b|\b[\w.]{1,120}\(\)|(?<![~.\w-])[~.\w-]*/[\w.@-]+/[\w./@-]+"
+    r"|\b[A-Za-z][^\W_]*_\w+\b|\b[\w.]{1,120}\(\)|(?<![~.\w-])[~.\w-]*/[\w.@-]+/[\w./@-]+"
     r"|\b[\w-]{1,120}\.[a-z]{2,4}\b(?!\.)"
     r"|\bv?\d+\.\d+(?:\.\d+)*\b|(?<!\w)--?[a-z][\w-]+|\b[A-Z][A-Z0-9_]{2,}\b|\bport \d+\b"
-    r"|\b[a-z]+(?:-[a-z0-9]{1,60}){0,12}-\d+\b|\b\d{4,5}\b|\b\d+(?:\.\d+)? ?(?:ms|s|sec|seconds|minutes"
+    r"|\b[a-z]+(?:-[a-z0-9]{1,60}){0,12}-\d+\b|\b\d{4,5}\b"
+    r"|\b\d+(?:\.\d+)? ?(?:ms|s|sec|seconds|minutes"
     r"|hours|days|kb|mb|gb|%|rows"
     r"|tokens|requests|retries|threads|workers|Zeilen|Sekunden|Minuten|Stunden|Tage)(?!\w)"
     r"|https?://\S+"
@@ -146,7 +147,8 @@ MAPPING = re.compile(r"\S[ \t]*(?:->|=>|→|⇒)[ \t]*\S")
 NAME = re.compile(r"(?<=[a-z,] )[A-Z][a-z]+\b")
 #: A line of a stack trace or a log.
 TRACE = re.compile(
-    r"^[^\S\n]{0,80}(?:at \S{1,400} \(|File \"|(?:npm|pip) (?:ERR|WARN))|^Traceback|\wError: |^\[?\d{4}-\d\d-\d\d[T ]\d\d:|\berrno\b"
+    r"^[^\S\n]{0,80}(?:at \S{1,400} \(|File \"|(?:npm|pip) (?:ERR|WARN))|^Traceback|\wError: "
+    r"|^\[?\d{4}-\d\d-\d\d[T ]\d\d:|\berrno\b"
     r"|^Error: |^[$>➜#] ",
     re.MULTILINE,
 )
@@ -368,7 +370,7 @@ TAG_QUESTION = re.compile(
     FLAGS,
 )
 QUESTION = re.compile(
-    r"[?？]\W*$|吗[。!！]?$|^(?:(?:so+|and|but|ok|wait|well|hm+)[,\s]+)*(?:what|why|how|where"
+    r"[?？]\W{0,40}$|吗[。!！]?$|^(?:(?:so+|and|but|ok|wait|well|hm+)[,\s]+)*(?:what|why|how|where"
     r"|who|whose|when(?= (?:do|did|is|are|will|can))|which(?= (?:one|of))|is (?:it|there|this"
     r"|that)|"
     r"are (?:we|you|there|they)|do (?:we|you|i)|does|did (?:you|we|i)|can (?:you|we|i)"

@@ -40,7 +40,8 @@ NO = re.compile(
 )
 DANGLING = re.compile(
     r"(?:[\s,;:，；：(\[–—-]|\b(?:a|an|the|of|to|and|or|after|before|into|based"
-    r"|if|when|with|that|which|for|in|on|is|are|by|as|from|so|but|der|die|das|und|mit|zu)\s*$)+$",
+    r"|if|when|with|that|which|for|in|on|is|are|by|as|from|so|but|der|die|das|und|mit|zu)"
+    r"\s{0,8}$){1,40}$",
     re.IGNORECASE,
 )
 

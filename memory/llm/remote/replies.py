@@ -142,13 +142,14 @@ def _spoken(reply: str) -> str | None:
         end = next((m.end() for m in reversed(list(_THOUGHT_END.finditer(reply)))), 0)
         # The opening tag was part of the prompt. Inside a value the rest would not decode.
         return reply[end:] if end and any(True for _ in _scan(reply[end:])) else reply
+    place = 0
     while opened:
         closed = _THOUGHT_END.search(reply, opened.end())
         if closed is None:
             return None
-        reply = reply[closed.end() :]
-        opened = _THOUGHT.match(reply)
-    return reply
+        place = closed.end()
+        opened = _THOUGHT.match(reply, place)
+    return reply[place:]
 
 
 def _scan(text: str) -> Iterator[object]:
