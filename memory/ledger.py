@@ -100,9 +100,7 @@ def emit(text: str, *, owner: Principal, kind: str, reference: str = "", now: da
     )
 
 
-def shown_in(
-    notes: Collection[UUID], *, owner: Principal, sessions: Collection[str]
-) -> set[UUID]:
+def shown_in(notes: Collection[UUID], *, owner: Principal, sessions: Collection[str]) -> set[UUID]:
     """Which of these notes were ever put into one of these sessions ("": one that was not named).
 
     Whenever it was: when a thing was said is told by the client's clock, when it was shown by ours,

@@ -115,6 +115,12 @@ def quoted(lexeme: str) -> str:
 _statistics: tuple[float, Statistics] = (0.0, UNKNOWN)
 
 
+def forget_statistics() -> None:
+    """Read them anew at the next query: the database is another one now."""
+    global _statistics
+    _statistics = (0.0, UNKNOWN)
+
+
 def statistics() -> Statistics:
     """What Postgres's own statistics know of the terms of all notes.
 

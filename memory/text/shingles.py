@@ -6,9 +6,9 @@ the windows of its source. Knows nothing about where the numbers are stored.
 
 from __future__ import annotations
 
-import hashlib
 import re
-from zlib import crc32
+from functools import lru_cache
+from zlib import adler32, crc32
 
 #: Words, and characters in scripts without spaces, of one window.
 # Why: eight words in the same order are a copy, hardly a coincidence.
@@ -19,6 +19,10 @@ SHINGLE_CHARS = 24
 # Why: the sample of a 500 character text has some 20 numbers, of an 8,000 character block some 300.
 # Calibrate: a copied sentence of 20 words should share at least two numbers with its source.
 SAMPLE_RATIO = 4
+
+#: Words whose fate is remembered.
+# Why: a session repeats its words, and asking anew costs four times what looking up does.
+WORDS_CACHED_MAX = 32_768
 
 _WORD = re.compile(r"[^\W_]+")
 
@@ -44,16 +48,18 @@ def shingles(text: str) -> list[int]:
         ends = _ends(units)
     if not units:
         return []
-    starts = [
-        index
-        for index in range(len(ends))
-        if crc32(units[index].encode("utf-8", "replace")) % SAMPLE_RATIO == 0
-    ]
+    starts = [index for index in range(len(ends)) if _opens(units[index])]
     if not starts:
         # Why: a text without a sampled word would be a text that nobody finds; its smallest window
         # stands for it.
         return [min(_number(" ".join(units[index:end])) for index, end in enumerate(ends))]
     return list(dict.fromkeys(_number(" ".join(units[index : ends[index]])) for index in starts))
+
+
+@lru_cache(maxsize=WORDS_CACHED_MAX)
+def _opens(unit: str) -> bool:
+    """Whether windows that begin with this word are kept."""
+    return crc32(unit.encode("utf-8", "replace")) % SAMPLE_RATIO == 0
 
 
 def _ends(units: list[str]) -> list[int]:
@@ -74,5 +80,6 @@ def _ends(units: list[str]) -> list[int]:
 
 
 def _number(window: str) -> int:
-    digest = hashlib.blake2b(window.encode("utf-8", "replace"), digest_size=8).digest()
-    return int.from_bytes(digest, "big", signed=True)
+    # Why not a digest: nobody gains by a collision, and this is the path that must be fast.
+    raw = window.encode("utf-8", "replace")
+    return (crc32(raw) << 32 | adler32(raw)) - (1 << 63)

@@ -86,15 +86,15 @@ def test_it_learns_from_postgres_which_terms_are_common(clone_db: str) -> None:
     alice = principal("alice")
     texts = [f"harbor fact number{n} is {'even' if n % 2 else 'odd'}" for n in range(40)]
     notes(alice, [*texts, "one rare berth"], embedding=None)
-    lexical._statistics = (0.0, lexical.UNKNOWN)
+    lexical.forget_statistics()
     assert statistics() == lexical.UNKNOWN
     with as_owner(), connection.cursor() as cursor:
         cursor.execute("ANALYZE memory_note")
-    lexical._statistics = (0.0, lexical.UNKNOWN)
+    lexical.forget_statistics()
     try:
         known = statistics()
     finally:
-        lexical._statistics = (0.0, lexical.UNKNOWN)
+        lexical.forget_statistics()
     assert known.notes == 41
     assert known.share("harbor") == pytest.approx(40 / 41)
     assert known.share("berth") < COMMON_SHARE_MAX

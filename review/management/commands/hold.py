@@ -22,9 +22,7 @@ class Command(ArgusCommand):
         super().add_arguments(parser)
         make = self.actions(parser)
         listed = make("list", help="verdicts that wait, oldest first")
-        listed.add_argument(
-            "--settled", action="store_true", help="decided ones, latest first"
-        )
+        listed.add_argument("--settled", action="store_true", help="decided ones, latest first")
         for name, verb in VERBS.items():
             action = make(name, help=(verb.__doc__ or "").split("\n")[0])
             action.add_argument("verdict", type=int)
