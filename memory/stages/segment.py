@@ -17,7 +17,14 @@ from django.db import transaction
 from django.db.models import F, Max
 
 from memory import claims
-from memory.attribution import GLOBAL, Attributed, majority, nearest_centroid
+from memory.attribution import (
+    GLOBAL,
+    Attributed,
+    Registry,
+    attribute,
+    majority,
+    nearest_centroid,
+)
 from memory.audit import Clock, stage
 from memory.backlog import Backlog
 from memory.borders import Border, Cut, Turn, cut
@@ -265,9 +272,12 @@ def _attribute(
     cwds = Counter(item.cwd for item in items if item.cwd)
     named = [(i.project.name if i.project else None, i.project_method) for i in items]
     attributed, turns = majority(named)
+    cwd = cwds.most_common(1)[0][0] if cwds else ""
+    # A name that was given may be right against its folder, but a person should see it.
+    here = attribute(Registry.load(), cwd=cwd).name if attributed.method == "explicit" else None
     audit: dict[str, Any] = {
-        "cwd": cwds.most_common(1)[0][0] if cwds else "",
-        "cwd_mismatch": len(turns) > 1,
+        "cwd": cwd,
+        "cwd_mismatch": len(turns) > 1 or here not in (None, attributed.name),
         "turns": turns,
         "project_id": next(
             (i.project_id for i in items if i.project and i.project.name == attributed.name), None

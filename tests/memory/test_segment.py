@@ -255,6 +255,18 @@ def test_it_lets_one_explicit_turn_name_the_episode(alice: Principal) -> None:
     assert row.project is not None and (row.project.name, row.method) == ("blog", "explicit")
 
 
+@pytest.mark.parametrize(
+    ("cwd", "mismatch"), [("/src/shop", True), ("/src/blog", False), ("", False)]
+)
+def test_it_audits_a_given_name_that_the_folder_contradicts(
+    alice: Principal, cwd: str, mismatch: bool
+) -> None:
+    turns(alice, lines(2), project="blog", cwd=cwd)
+    run(at(90))
+    row = Attribution.objects.get()
+    assert (row.project and row.project.name, row.cwd_mismatch) == ("blog", mismatch)
+
+
 def test_it_guesses_a_project_by_the_nearest_centroid_and_shows_the_numbers(
     alice: Principal,
 ) -> None:
