@@ -33,6 +33,7 @@ class KeyAuthentication(BaseAuthentication):
         return 'Bearer realm="argus"'
 
 
+# The base registers what is derived from it, by a hook that has no types.
 class KeyScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
     """How the API's schema tells of keys."""
 

@@ -163,7 +163,7 @@ def _incoming(turn: Turn, project: str) -> Incoming:
     return Incoming(
         source=turn.source,
         body=turn.body,
-        kind=turn.kind,  # type: ignore[arg-type]
+        kind=turn.kind,
         role=turn.role,
         session=turn.session,
         cwd=turn.cwd,

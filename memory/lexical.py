@@ -99,6 +99,7 @@ class AnyOf(SearchQuery):
         self.literal = " | ".join(quoted(lexeme) for lexeme in lexemes_)
         super().__init__(self.literal, search_type="raw")
 
+    # Django lets a lookup extend these parameters, its stubs promise a tuple.
     def as_sql(  # type: ignore[override]
         self, *args: Any, **kwargs: Any
     ) -> tuple[str, list[str]]:

@@ -33,6 +33,7 @@ class OwnerQuerySet(models.QuerySet[Any]):
         return self._open()
 
     def _open(self) -> Self:
+        # Django asks subclasses to override these two and leaves them out of its stubs.
         opened: Self = self._chain()  # type: ignore[attr-defined]
         opened._scoped = True
         return opened

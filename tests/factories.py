@@ -32,6 +32,12 @@ EMBED_MODEL = "scripted-embed"
 _numbers = itertools.count(1)
 
 
+# An episode of four turns, two of which hold what a model is asked to find.
+QUOTE = "We moved the job queue from Redis to Postgres."
+OTHER = "The staging server listens on port 8443 since Monday."
+SAID = ["Why did the jobs get lost?", f"Found it. {QUOTE}", "And staging?", OTHER]
+
+
 def at(minutes: float = 0, *, hours: float = 0, days: float = 0) -> datetime:
     """A moment after T0."""
     return T0 + timedelta(minutes=minutes, hours=hours, days=days)
@@ -80,7 +86,7 @@ def turns(
     **fields: Any,
 ) -> list[RawItem]:
     """The turns of a session, user and assistant by turns, so many minutes apart."""
-    fields = {"source": "claude-code", "cwd": "/home/alice/work/shop"} | fields
+    fields = {"source": "claude-code", "cwd": "/home/alice/src/shop"} | fields
     posted = [
         Incoming(
             body=body,

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from django.db.models import Count, F, Model, Q, QuerySet, Sum
+from django.db.models import Count, F, Q, QuerySet, Sum
 from django.db.models.functions import Substr
 
 from memory.models import (
@@ -186,9 +186,9 @@ def _unproved(owner: Principal) -> int:
     return spans.exclude(span=F("quote")).count()
 
 
-def _own(model: type[Model], owner: Principal) -> Any:
+def _own(model: type[RawItem | Episode | Note], owner: Principal) -> Any:
     """Rows that this principal wrote, not those it may see as well."""
-    return model._default_manager.visible_to(owner).filter(owner=owner)  # type: ignore[attr-defined]
+    return model.objects.visible_to(owner).filter(owner=owner)
 
 
 def _tally(rows: QuerySet[Any, Any], column: str) -> dict[str, int]:

@@ -6,6 +6,7 @@ import argparse
 import json
 import signal
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -55,19 +56,21 @@ class ArgusCommand(BaseCommand):
             raise SystemExit(code)
 
 
-class StageCommand(ArgusCommand):
-    """A command that runs one stage; subclasses name the verb and how its report reads."""
+class StageCommand(ArgusCommand, ABC):
+    """A command that runs one stage; each names its verb and counts what waits for it."""
 
     def add_arguments(self, parser: CommandParser) -> None:
         super().add_arguments(parser)
         parser.add_argument("--limit", type=positive, help="at most this many units")
         parser.add_argument("--dry-run", action="store_true", help="count what waits, do nothing")
 
+    @abstractmethod
     def run(self, limit: int | None) -> dict[str, Any]:
-        raise NotImplementedError
+        """The report of one run over at most `limit` units."""
 
+    @abstractmethod
     def pending(self, now: datetime) -> dict[str, int]:
-        raise NotImplementedError
+        """Units that wait, by stage."""
 
     def handle(self, *args: Any, **options: Any) -> None:
         if options["dry_run"]:

@@ -10,7 +10,10 @@ from collections import Counter
 from collections import Counter as CounterOf
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Union
+from typing import Any, Literal, Union
+
+#: What a file can hold; the record knows more kinds, which come in by other doors.
+Kind = Literal["turn", "document", "event"]
 
 
 @dataclass(frozen=True)
@@ -22,7 +25,7 @@ class Turn:
     """
 
     source: str
-    kind: str
+    kind: Kind
     role: str
     body: str
     session: str = ""

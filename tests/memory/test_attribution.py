@@ -25,7 +25,7 @@ from tests.memory.posting import item, post, stored
 
 REGISTRY = Registry(
     names={"shop-old": "shop", "everything": "global"},
-    prefixes={"/src/a": "alpha", "/src/a/inner": "inner", "C:/work/shop": "shop"},
+    prefixes={"/src/a": "alpha", "/src/a/inner": "inner", "C:/src/shop": "shop"},
 )
 
 
@@ -135,7 +135,7 @@ def test_it_survives_git_facts_of_any_type(odd: Any) -> None:
         ("/src/a-b", ("a-b", "basename")),
         ("/other/src/a", ("a", "basename")),
         ("/src", ("src", "basename")),
-        ("C:\\work\\shop\\web", ("shop", "path")),
+        ("C:\\src\\shop\\web", ("shop", "path")),
         ("C:\\work\\shopping", ("shopping", "basename")),
     ],
 )

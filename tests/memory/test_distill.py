@@ -25,7 +25,7 @@ from memory.models import (
     StageRun,
 )
 from memory.stages.distill import DistillReport, distill
-from tests.factories import at, clock, document, episode, three
+from tests.factories import OTHER, QUOTE, SAID, at, clock, document, episode, three
 from tests.openai_server import (
     CHAT,
     RESET,
@@ -41,9 +41,6 @@ from tests.openai_server import (
 pytestmark = pytest.mark.django_db
 
 Configure = Callable[..., None]
-QUOTE = "We moved the job queue from Redis to Postgres."
-OTHER = "The staging server listens on port 8443 since Monday."
-SAID = ["Why did the jobs get lost?", f"Found it. {QUOTE}", "And staging?", OTHER]
 GOOD = notes(note(QUOTE), note(OTHER))
 
 

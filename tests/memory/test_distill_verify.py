@@ -9,7 +9,7 @@ import pytest
 
 from memory.models import Cooldown, DistillFailure, Episode, GateRejection, Note, Principal
 from memory.stages.distill import VERIFY_CHARACTERS_MAX, distill
-from tests.factories import document, episode, three
+from tests.factories import OTHER, QUOTE, SAID, document, episode, three
 from tests.openai_server import (
     CHAT,
     OpenAIServer,
@@ -24,9 +24,6 @@ from tests.openai_server import (
 pytestmark = pytest.mark.django_db
 
 Configure = Callable[..., None]
-QUOTE = "We moved the job queue from Redis to Postgres."
-OTHER = "The staging server listens on port 8443 since Monday."
-SAID = ["Why did the jobs get lost?", f"Found it. {QUOTE}", "And staging?", OTHER]
 
 
 @pytest.fixture

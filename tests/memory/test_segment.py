@@ -237,18 +237,18 @@ def test_it_takes_the_narrowest_visibility_and_the_strictest_confidentiality(
 def test_it_gives_the_episode_the_project_of_most_turns_and_audits_the_mismatch(
     alice: Principal,
 ) -> None:
-    turns(alice, lines(2), cwd="/home/alice/work/shop")
-    turns(alice, ["Elsewhere for one turn."], start=at(2), cwd="/home/alice/work/blog")
+    turns(alice, lines(2), cwd="/home/alice/src/shop")
+    turns(alice, ["Elsewhere for one turn."], start=at(2), cwd="/home/alice/src/blog")
     run(at(90))
     row = Attribution.objects.get()
     assert row.project is not None and row.project.name == "shop"
     assert row.cwd_mismatch and row.turns == {"shop": 2, "blog": 1}
-    assert (row.cwd, row.method) == ("/home/alice/work/shop", "basename")
+    assert (row.cwd, row.method) == ("/home/alice/src/shop", "basename")
     assert episodes()[0].project_confidence == row.confidence == pytest.approx(0.4)
 
 
 def test_it_lets_one_explicit_turn_name_the_episode(alice: Principal) -> None:
-    turns(alice, lines(3), cwd="/home/alice/work/shop")
+    turns(alice, lines(3), cwd="/home/alice/src/shop")
     turns(alice, ["By name."], start=at(3), project="blog")
     run(at(90))
     row = Attribution.objects.get()
