@@ -126,6 +126,20 @@ class Environment(BaseSettings):
     )
     embed_model: str | None = Field(None, description="Model name to ask for at ARGUS_EMBED_URL.")
     embed_key: SecretStr | None = Field(None, description="Key of ARGUS_EMBED_URL.")
+    rerank_url: HttpUrl | None = Field(
+        None,
+        description="Where a reranker is served; `/rerank` is put behind it (Cohere, Jina, vLLM, "
+        "LiteLLM: ends in /v1; text-embeddings-inference: without). Unset: none.",
+    )
+    rerank_model: str | None = Field(None, description="Model name to ask for at ARGUS_RERANK_URL.")
+    rerank_key: SecretStr | None = Field(None, description="Key of ARGUS_RERANK_URL.")
+    rerank_timeout_seconds: float = Field(
+        1.0, ge=0.05, le=30, description="How long a recall waits for the reranker."
+    )
+    rerank_prompts: bool = Field(
+        False,
+        description="Rerank what is recalled for a prompt, too, not only what is asked on purpose.",
+    )
     model_timeout_seconds: float = Field(
         60.0, ge=1, le=600, description="How long one call to a model may take."
     )
@@ -143,6 +157,9 @@ class Environment(BaseSettings):
     )
     recency_half_life_days: float = Field(
         0.0, ge=0, le=3650, description="Half-life of a note's weight in recall. 0: off."
+    )
+    impact_share: float = Field(
+        0.1, ge=0, le=1, description="Share of injections that are checked for having been used."
     )
     workers: int = Field(2, ge=1, le=64, description="Background worker processes.")
     process_every_minutes: int = Field(
@@ -163,6 +180,8 @@ class Environment(BaseSettings):
         require(self.judge_model is not None, "model_url", "ARGUS_JUDGE_MODEL")
         require(self.embedder == "url", "embed_url", "ARGUS_EMBEDDER=url")
         require(self.embed_url is not None, "embed_model", "ARGUS_EMBED_URL")
+        require(self.rerank_url is not None, "rerank_model", "ARGUS_RERANK_URL")
+        require(self.rerank_prompts, "rerank_url", "ARGUS_RERANK_PROMPTS")
         require(self.owner_database_url is not None, "database_url", "ARGUS_OWNER_DATABASE_URL")
         if self.debug and not self.local:
             raise ValueError(

@@ -230,8 +230,16 @@ Q_CLUSTER = {
     "label": "Jobs",
 }
 
+#: Minutes between two looks at whether what was injected was used.
+# Why: a rate of days; an hour keeps one look small.
+# Calibrate: `pending` of the impact runs should fall to nothing each day.
+IMPACT_MINUTES = 60
+
 #: Name -> (function, every so many minutes); `manage.py schedules` brings the queue in line.
-SCHEDULES = {"process": ("memory.tasks.run_process", ARGUS.process_every_minutes)}
+SCHEDULES = {
+    "process": ("memory.tasks.run_process", ARGUS.process_every_minutes),
+    "impact": ("recall.tasks.run_impact", IMPACT_MINUTES),
+}
 
 LOGGING = {
     "version": 1,

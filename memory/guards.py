@@ -28,6 +28,9 @@ FROZEN: dict[str, tuple[str, ...]] = {
     "memory_llmcall": (),
     "memory_modelreply": (),
     "memory_decision": (),
+    "memory_feedback": (),
+    "recall_calibration": (),
+    "recall_impact": (),
     "memory_purgeledger": (),
     "memory_dedupverdict": ("status", "decided_by_id", "decided_at"),
     "memory_stagerun": ("status", "finished_at", "report", "error", "heartbeat_at"),
@@ -74,6 +77,8 @@ def statements(role: str, connection: BaseDatabaseWrapper) -> list[sql.Composed]
     ]
     composed = [sql.SQL(text).format(app=app) for text in plain]
     for table, columns in FROZEN.items():
+        if table not in existing:
+            continue  # `migrate memory` alone makes no table of another app.
         named = {"app": app, "table": sql.Identifier(table)}
         composed.append(
             sql.SQL("REVOKE UPDATE, DELETE, TRUNCATE ON {table} FROM {app}").format(**named)

@@ -1,145 +1,182 @@
-"""The lexical half of finding notes: what is indexed of a text, and what a query asks for.
+"""The lexical half of finding things: what is indexed of a text, what a query asks for, and BM25.
 
-Shared by recall and dedup. Terms come from `memory.text`, because Postgres cannot segment CJK and
-splits identifiers; Postgres only stores and ranks them. Reads: pg_stats (how common a term is).
+Terms come from `memory.text`, because Postgres cannot segment CJK and splits identifiers; they are
+kept as 64-bit hashes. Pure but for numpy; shared by the index, the tracks, and whoever scores.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from hashlib import blake2b
 
-from django.contrib.postgres.search import SearchQuery
-from django.db import connection
+import numpy as np
+from numpy.typing import NDArray
 
+from memory.text.irregular import base
 from memory.text.stem import stem
 from memory.text.words import terms, words
 
-#: Positions kept of one term in one text; Postgres's own limit.
-POSITIONS_MAX = 255
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
-#: Share of the notes that hold a term from which on no note is looked up by it.
-# Why: measured on 10k texts, dropping terms in over 20 % costs no quality and saves five sixths
-# of the time of the lexical track.
-# Calibrate: recall@5 of the lexical track with and without, see tests/bench.
-COMMON_SHARE_MAX = 0.20
+#: How fast a repeated term stops counting, and how much a long text pays for its length.
+# Why: the values that most engines ship.
+# Calibrate: recall@5 of `manage.py eval`, leaving one dialogue out.
+BM25_K1 = 1.2
+BM25_B = 0.75
 
-#: Notes that the terms of a query together may bring to be ranked.
-# Why: ranking is what the lexical track costs, some 2 ms for a thousand notes; bounded, it costs
-# the same at 100,000 notes as at 10,000.
-# Calibrate: recall@5 and p50 of the lexical track at 100,000 notes, by halving and doubling.
-NOTES_RANKED_MAX = 3_000
+#: Distinct terms kept of one text, the most frequent first.
+# Why: a document of a megabyte has a hundred thousand; what it says once in passing is not what
+# it is found by, and each term is a row.
+# Calibrate: recall of questions about the ends of long documents.
+TERMS_A_TEXT_MAX = 4_000
 
 #: Terms of one query; the rarest are kept when there are more.
 QUERY_TERMS_MAX = 24
 
-#: Seconds that statistics are believed.
-STATISTICS_SECONDS = 60.0
+#: Hashes kept in memory.
+HASHES_CACHED_MAX = 65_536
+
+#: The largest count that is stored: two bytes.
+COUNT_MAX = 65_535
+
+_TIME = re.compile(
+    r"\b(?:yesterday|today|tonight|tomorrow|ago|last|next|week|month|year|weekend|morning|evening"
+    r"|(?:mon|tues|wednes|thurs|fri|satur|sun)day|january|february|march|april|june|july|august"
+    r"|september|october|november|december|since|recently|gestern|heute|morgen|woche|monat|jahr)\b"
+    r"|\d{1,2}:\d\d|\b(?:19|20)\d\d\b",
+    re.IGNORECASE,
+)
+_FIRST_PERSON = re.compile(
+    r"\b(?:i|i'm|i've|my|me|we|our|ich|wir|mein\w*|unser\w*)\b", re.IGNORECASE
+)
+_DIGIT = re.compile(r"\d")
+_PROPER = re.compile(r"(?<=[a-z0-9] )[A-Z][a-z]+")
+
+
+@dataclass(frozen=True)
+class Packed:
+    """A text as the index keeps it: sorted distinct term hashes (int64), how often each stands in
+    the body and in the header (uint16), and how many terms the body has in all."""
+
+    terms: bytes
+    counts: bytes
+    heads: bytes
+    length: int
 
 
 @dataclass(frozen=True)
 class Statistics:
-    """How many notes there are, and the share of them that holds a term, where it is known."""
+    """A collection as BM25 sees it: texts, their mean length, and how many hold each asked term."""
 
-    notes: float = 0.0
-    shares: Mapping[str, float] = field(default_factory=dict)
+    texts: int
+    mean_length: float
+    holding: tuple[int, ...]
 
-    def share(self, term: str) -> float:
-        return self.shares.get(term, 0.0)
+    def idf(self) -> Floats:
+        """Lucene's inverse document frequency of each asked term, in their order; above 0."""
+        holding = np.asarray(self.holding, dtype=np.float64)
+        texts = max(float(self.texts), float(holding.max(initial=0.0)))
+        return np.asarray(np.log1p((texts - holding + 0.5) / (holding + 0.5)))
+
+
+def lexeme(word: str) -> str:
+    """The form under which a word is kept: irregular ones by their base, then stemmed."""
+    return stem(base(word))
 
 
 def lexemes(text: str) -> list[str]:
-    """Stemmed terms of a text, in order, repeats included."""
-    return [stem(word) for word in words(text)]
+    """Terms of a text as they are kept, in order, repeats included."""
+    return [lexeme(word) for word in words(text)]
 
 
-def document(parts: Sequence[str]) -> str:
-    """The tsvector literal of a note's texts: every term with its positions."""
-    places: dict[str, list[int]] = {}
-    for position, lexeme in enumerate(lexemes("\n".join(parts)), start=1):
-        at = places.setdefault(lexeme, [])
-        if len(at) < POSITIONS_MAX:
-            at.append(min(position, 16_383))
-    return " ".join(
-        f"{quoted(lexeme)}:{','.join(map(str, at))}" for lexeme, at in sorted(places.items())
+@lru_cache(maxsize=HASHES_CACHED_MAX)
+def hashed(lexeme: str) -> int:
+    """The 64-bit name of a term, signed: two terms share one about never."""
+    digest = blake2b(lexeme.encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big", signed=True)
+
+
+def pack(body: str, head: str = "") -> Packed:
+    """What the index keeps of a text. `head` is what stands over it: who spoke, when."""
+    in_body, in_head = Counter(lexemes(body)), Counter(lexemes(head))
+    length = sum(in_body.values())
+    kept = [term for term, _ in in_body.most_common(TERMS_A_TEXT_MAX)]
+    rows = sorted(
+        (hashed(term), min(in_body[term], COUNT_MAX), min(in_head[term], COUNT_MAX))
+        for term in {*kept, *in_head}
+    )
+    names, counts, heads = zip(*rows, strict=True) if rows else ((), (), ())
+    return Packed(
+        np.array(names, dtype="<i8").tobytes(),
+        np.array(counts, dtype="<u2").tobytes(),
+        np.array(heads, dtype="<u2").tobytes(),
+        length,
     )
 
 
-UNKNOWN = Statistics()
+def dated(at: datetime) -> str:
+    """A date in the words in which people ask for it, for a header."""
+    return f"{at.day} {at:%B} {at.year}"
 
 
-def query_terms(text: str, known: Statistics = UNKNOWN) -> list[str]:
-    """Distinct stemmed terms of a query without stop words, in order: what notes are ranked by."""
-    asked = list(dict.fromkeys(stem(term) for term in terms(text)))
-    rarest = set(sorted(asked, key=known.share)[:QUERY_TERMS_MAX])
-    return [term for term in asked if term in rarest]
+#: What the ranker asks of a text beside its terms, a bit each in this order.
+TRAITS = ("asks", "time", "digit", "first_person", "proper")
 
 
-def selective(asked: Sequence[str], known: Statistics = UNKNOWN) -> list[str]:
-    """The terms by which notes are looked up: common ones only rank what the others brought.
-
-    The most common are dropped first; the rarest is looked up in any case.
-    """
-    chosen: set[str] = set()
-    brought = 0.0
-    for term in sorted(asked, key=known.share):
-        brought += known.share(term) * known.notes
-        if chosen and (known.share(term) > COMMON_SHARE_MAX or brought > NOTES_RANKED_MAX):
-            break
-        chosen.add(term)
-    return [term for term in asked if term in chosen]
+def traits(body: str) -> int:
+    """Bits of TRAITS: ends as a question, names a time, holds a digit, speaks of the speaker,
+    has a name inside a sentence."""
+    found = (
+        body.rstrip(" \"')*_`").endswith(("?", "？")),
+        _TIME.search(body),
+        _DIGIT.search(body),
+        _FIRST_PERSON.search(body),
+        _PROPER.search(body),
+    )
+    return sum(1 << bit for bit, yes in enumerate(found) if yes)
 
 
-class AnyOf(SearchQuery):
-    """Asks for any of these terms, which are lexemes already: Postgres parses nothing in them."""
-
-    def __init__(self, lexemes_: Sequence[str]) -> None:
-        self.literal = " | ".join(quoted(lexeme) for lexeme in lexemes_)
-        super().__init__(self.literal, search_type="raw")
-
-    # Django lets a lookup extend these parameters, its stubs promise a tuple.
-    def as_sql(  # type: ignore[override]
-        self, *args: Any, **kwargs: Any
-    ) -> tuple[str, list[str]]:
-        # Why a list: the lookup adds it to a list of its own.
-        return "%s::tsquery", [self.literal]
+def query_terms(text: str) -> list[str]:
+    """Distinct terms of a query, as they are kept, without stop and question words, in order."""
+    return list(dict.fromkeys(lexeme(term) for term in terms(text)))
 
 
-def quoted(lexeme: str) -> str:
-    """A lexeme as Postgres reads it: no operator in it can act."""
-    escaped = lexeme.replace("\\", "\\\\").replace("'", "''")
-    return f"'{escaped}'"
+def saturate(
+    counts: Floats, lengths: Floats, mean_length: float, *, k1: float = BM25_K1, b: float = BM25_B
+) -> Floats:
+    """BM25 of each count but for idf: `counts` is [texts, terms] or [n], lengths one a row."""
+    norm = k1 * (1 - b + b * lengths / max(mean_length, 1e-9))
+    return np.asarray(counts / (counts + (norm[:, None] if counts.ndim == 2 else norm)))
 
 
-_statistics: tuple[float, Statistics] = (0.0, UNKNOWN)
+def bm25(counts: Floats, lengths: Floats, known: Statistics) -> Floats:
+    """BM25 of each text (Lucene's form, without the constant k1 + 1): [texts]."""
+    return np.asarray(saturate(counts, lengths, known.mean_length) @ known.idf())
 
 
-def forget_statistics() -> None:
-    """Read them anew at the next query: the database is another one now."""
-    global _statistics
-    _statistics = (0.0, UNKNOWN)
+def weights(packed: Packed, mean_length: float) -> list[tuple[int, float]]:
+    """(term, BM25 but for idf) of every term of the body: what postings are ordered by."""
+    counts = np.frombuffer(packed.counts, dtype="<u2").astype(np.float64)
+    names = np.frombuffer(packed.terms, dtype="<i8")
+    there = counts > 0
+    lengths = np.full(int(there.sum()), float(packed.length))
+    shares = saturate(counts[there], lengths, mean_length)
+    return list(zip(names[there].tolist(), shares.tolist(), strict=True))
 
 
-def statistics() -> Statistics:
-    """What Postgres's own statistics know of the terms of all notes.
+def rarest(asked: Sequence[int], known: Statistics) -> list[int]:
+    """Positions of the terms that a query is answered by, in order; the rarest when too many."""
+    by_rarity = sorted(range(len(asked)), key=lambda at: (known.holding[at], at))
+    return sorted(by_rarity[:QUERY_TERMS_MAX])
 
-    Empty until the table was analysed, which is when it is too small to matter.
-    """
-    global _statistics
-    read_at, known = _statistics
-    if time.monotonic() - read_at < STATISTICS_SECONDS and read_at:
-        return known
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT c.reltuples, s.most_common_elems::text::text[], s.most_common_elem_freqs"
-            " FROM pg_stats s JOIN pg_class c ON c.oid = 'memory_note'::regclass"
-            " WHERE s.schemaname = current_schema AND s.tablename = 'memory_note'"
-            " AND s.attname = 'search' AND s.most_common_elems IS NOT NULL"
-        )
-        row = cursor.fetchone()
-    # Not strict: the frequencies end with two numbers that belong to no term.
-    known = Statistics(row[0], dict(zip(row[1], row[2], strict=False))) if row else UNKNOWN
-    _statistics = (time.monotonic(), known)
-    return known
+
+def ceiling(known: Statistics) -> float:
+    """The BM25 that no text can reach: every asked term, often. Scores over it lie in 0..1."""
+    return float(math.fsum(known.idf().tolist())) or 1.0

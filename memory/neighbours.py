@@ -1,6 +1,6 @@
 """Which older notes a new one should be held against: near in meaning, or sharing rare words.
 
-Reads: note. Shared by dedup and by recall's links. Thresholds belong to the embedder
+Reads: note, by the tracks. Shared by dedup and by recall's links. Thresholds belong to the embedder
 (`memory.llm.thresholds`). Knows nothing about verdicts.
 """
 
@@ -11,44 +11,32 @@ from datetime import datetime
 from itertools import zip_longest
 from uuid import UUID
 
-from django.contrib.postgres.search import SearchRank
-from django.db import connection, transaction
-from django.db.models import Case, F, FloatField, Q, When
-from pgvector.django import CosineDistance
+from django.db.models import Q
 
 from memory.attribution import GLOBAL
-from memory.lexical import AnyOf, query_terms, selective, statistics
+from memory.lexical import ceiling, hashed, query_terms
+from memory.llm.vectors import cosine
 from memory.models import Note, Project
 from memory.querysets import NoteQuerySet
+from memory.tracks import asked, heaviest, nearest, notes_of
 
 #: Neighbours taken from each of the two searches before any floor.
 # Why: the floor must not stand in the kNN's WHERE: the index would be walked to its end.
 NEIGHBOURS_A_TRACK = 20
 
-#: Candidates that HNSW looks at.
-# Why: tried at 10k notes: recall@10 of 1.0 in 2 ms; must be at least the LIMIT.
-# Calibrate: recall@10 of the index against an exact scan.
-HNSW_EF_SEARCH = 100
-
-assert NEIGHBOURS_A_TRACK <= HNSW_EF_SEARCH
+#: Texts looked at by words, of which the pool keeps those that may be met.
+# Why: a pool is mostly the owner's whole memory; what is not of it falls out afterwards.
+TEXTS_BY_WORDS = 60
 
 
 @dataclass(frozen=True)
 class Neighbour:
-    """An older note with its cosine (None: no vector of that embedder) and its rank by words."""
+    """An older note with its cosine (None: no vector of that embedder), and how much of what the
+    new one says by words it shares, 0 to 1 (BM25 over what no text can reach)."""
 
     note: Note
     similarity: float | None
     lexical: float | None
-
-
-def wide_scan() -> None:
-    """Let HNSW go on until enough rows pass the filters; only until the transaction ends."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SET LOCAL hnsw.iterative_scan = strict_order;"
-            f" SET LOCAL hnsw.ef_search = {HNSW_EF_SEARCH}"
-        )
 
 
 def comparable(note: Note, *, now: datetime) -> NoteQuerySet:
@@ -90,34 +78,31 @@ def _dense(pool: NoteQuerySet, note: Note) -> list[Neighbour]:
     """The nearest first."""
     if note.embedding is None:
         return []
-    with transaction.atomic():
-        wide_scan()
-        rows = (
-            pool.of_model(note.embedding_model)
-            .annotate(distance=CosineDistance("embedding", note.embedding))
-            .order_by("distance", "pk")[:NEIGHBOURS_A_TRACK]
-        )
-        return [Neighbour(row, 1.0 - row.distance, None) for row in rows]
+    found = nearest(pool, _vector(note), note.embedding_model, depth=NEIGHBOURS_A_TRACK)
+    rows = pool.in_bulk([key for key, _ in found])
+    return [Neighbour(rows[key], near, None) for key, near in found]
 
 
 def _lexical(pool: NoteQuerySet, note: Note) -> list[Neighbour]:
     """The best by words first, with their cosine where they have a vector of the same model."""
-    known = statistics()
-    asked = query_terms(note.content, known)
-    if not asked:
-        return []
-    rows = pool.filter(search=AnyOf(selective(asked, known)))
-    rows = rows.annotate(rank=SearchRank(F("search"), AnyOf(asked)))
-    if note.embedding is not None:
-        alike = When(
-            embedding_model=note.embedding_model, then=CosineDistance("embedding", note.embedding)
-        )
-        rows = rows.annotate(distance=Case(alike, output_field=FloatField()))
-    return [
-        Neighbour(
-            row,
-            None if (far := getattr(row, "distance", None)) is None else 1.0 - far,
-            float(row.rank),
-        )
-        for row in rows.order_by("-rank", "pk")[:NEIGHBOURS_A_TRACK]
-    ]
+    terms = [hashed(term) for term in query_terms(note.content)]
+    mine = asked(note.owner, terms)[False]
+    found = heaviest(note.owner, {False: mine}, depth=TEXTS_BY_WORDS)[False]
+    keys = notes_of([text for text, _ in found])
+    rows = pool.in_bulk(list(keys.values()))
+    most = ceiling(mine.known)
+    met = [(rows[keys[text]], score) for text, score in found if keys[text] in rows]
+    best = met[:NEIGHBOURS_A_TRACK]
+    return [Neighbour(row, _near(note, row), score / most) for row, score in best]
+
+
+def _near(note: Note, other: Note) -> float | None:
+    if note.embedding is None or other.embedding_model != note.embedding_model:
+        return None
+    return cosine(_vector(note), _vector(other))
+
+
+def _vector(note: Note) -> list[float]:
+    """The vector as numbers, whichever way it came: just made, or read back."""
+    kept = note.embedding
+    return list(kept.to_list()) if hasattr(kept, "to_list") else [float(one) for one in kept]

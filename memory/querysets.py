@@ -7,12 +7,45 @@ the predicate is an error, not a leak. Knows nothing about models, only about co
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import datetime
 from typing import Any, Self
 
-from django.db import models
+from django.core.exceptions import FullResultSet
+from django.db import connection, models
 from django.db.models import Exists, OuterRef, Q
+from django.db.models.expressions import RawSQL
+
+#: The notes somebody asked never to see again, with those they were merged into since: a refinement
+#: or a duplicate says the same. A note with a word of its own for the same place stands by that.
+# Why SQL: it follows the merges step by step, and Django writes no recursive query.
+SILENCED = """
+WITH RECURSIVE silenced (note_id, project_id) AS (
+    SELECT said.note_id, said.project_id FROM memory_feedback said
+    WHERE said.principal_id = %s AND said.verdict = 'never'
+      AND (said.project_id IS NULL OR said.project_id = %s)
+      AND NOT EXISTS (
+        SELECT 1 FROM memory_feedback newer
+        WHERE newer.principal_id = said.principal_id AND newer.note_id = said.note_id
+          AND newer.project_id IS NOT DISTINCT FROM said.project_id AND newer.id > said.id)
+  UNION
+    SELECT heir.note_id, silenced.project_id FROM silenced
+    CROSS JOIN LATERAL (
+        SELECT merged.target_id AS note_id FROM memory_dedupverdict merged
+        WHERE merged.note_id = silenced.note_id AND merged.verdict = 'duplicate'
+          AND merged.status IN ('applied', 'approved')
+      UNION ALL
+        SELECT merged.note_id FROM memory_dedupverdict merged
+        WHERE merged.target_id = silenced.note_id AND merged.verdict = 'refine'
+          AND merged.status IN ('applied', 'approved')
+    ) heir
+    WHERE heir.note_id IS NOT NULL AND NOT EXISTS (
+        SELECT 1 FROM memory_feedback own
+        WHERE own.principal_id = %s AND own.note_id = heir.note_id
+          AND own.project_id IS NOT DISTINCT FROM silenced.project_id)
+)
+SELECT note_id FROM silenced
+"""
 
 
 class Unscoped(RuntimeError):
@@ -84,10 +117,16 @@ class OwnerQuerySet(models.QuerySet[Any]):
 class OwnedQuerySet(OwnerQuerySet):
     """Rows with `owner` and `visibility`."""
 
-    def visible_to(self, principal: Any) -> Self:
-        """Rows of the principal, of people who share a group with it (team), and common ones."""
-        mates = _mates(_somebody(principal))
-        seen = Q(owner=principal) | Q(visibility="common") | Q(visibility="team", owner__in=mates)
+    def visible_to(self, principal: Any, *, mates: Collection[int] | None = None) -> Self:
+        """Rows of the principal, of people who share a group with it (team), and common ones.
+
+        `mates` are the ids of those people where they are known already: a path that every prompt
+        waits for looks them up once.
+        """
+        them = _mates(_somebody(principal)) if mates is None else mates
+        seen = Q(owner=principal) | Q(visibility="common")
+        if mates is None or mates:
+            seen |= Q(visibility="team", owner__in=them)
         return self._open().filter(seen)
 
     def decidable_by(self, principal: Any) -> Self:
@@ -127,6 +166,12 @@ class NoteQuerySet(OwnedQuerySet):
         unended = Q(valid_to__isnull=True) | Q(valid_to__gt=as_of) | Q(invalidated_at__gt=known_at)
         return self.filter(known, unended, created_at__lte=known_at, valid_from__lte=as_of)
 
+    def wanted_by(self, principal: Any, project: int | None) -> Self:
+        """Without the notes that the principal asked never to see again, everywhere or in this
+        project (its id); what every way to an agent goes through."""
+        # Without correlation and without a join: hashed once, and HNSW stays in the plan.
+        return self.exclude(pk__in=silenced(principal, project))
+
     def unembedded(self) -> Self:
         return self.filter(embedding__isnull=True)
 
@@ -156,6 +201,35 @@ class NoteQuerySet(OwnedQuerySet):
     def by_age(self) -> Self:
         """Oldest first, as `older_than` has it."""
         return self.order_by("created_at", "valid_from", "pk")
+
+
+def silenced(principal: Any, project: int | None) -> RawSQL:
+    """Ids of the notes that the principal asked never to see again, to stand behind `__in`."""
+    me = _somebody(principal).pk
+    return RawSQL(SILENCED, (me, project, me))
+
+
+def condition(rows: OwnerQuerySet, *, named: bool = False) -> tuple[str, Any]:
+    """The WHERE of a queryset over one table, for hand-written SQL: (text, parameters).
+
+    `named` gives %(name)s placeholders and a dict. Columns are named with the table's name.
+    """
+    rows._guard()
+    query = rows.query
+    if (known := rows.__dict__.get("_condition")) is not None and not named:
+        return known[0], list(known[1])
+    if sum(1 for count in query.alias_refcount.values() if count) > 1:
+        raise ValueError("only conditions of one table: a join has no place in another query")
+    try:
+        sql, params = query.get_compiler(connection=connection).compile(query.where)
+    except FullResultSet:
+        sql, params = "TRUE", []
+    if not named:
+        # Kept with the queryset, which never changes; a clone does not take it along.
+        rows.__dict__["_condition"] = (sql, list(params))
+        return sql, list(params)
+    names = [f"where_{number}" for number in range(len(params))]
+    return sql % tuple(f"%({name})s" for name in names), dict(zip(names, params, strict=True))
 
 
 def _older(note: Any) -> Q:

@@ -1,7 +1,7 @@
 """Vectors of turns: kept beside the immutable raw items, made once per embedder.
 
 Reads and writes: turn_vector, claim (what cannot be embedded). Shared by segment, which needs them
-for topics, and reembed.
+for topics, and embed, for what segment left without.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def turn_vectors(
         asked = replace(origin, confidentiality=confidentiality)
         for at in range(0, len(alike), TURNS_A_BATCH):
             try:
-                bad = _make(alike[at : at + TURNS_A_BATCH], model, asked)
+                bad = make(alike[at : at + TURNS_A_BATCH], model, asked)
             except Confidential:
                 break
             _count(run, bad, now=now)
@@ -66,9 +66,10 @@ def unit_of(item_id: int) -> str:
     return f"item:{item_id}"
 
 
-def _make(ids: Sequence[int], model: Embedder, origin: Origin) -> dict[int, ContentError]:
-    """Make and keep vectors; errors by raw item id. A batch whose bad text is not named is halved,
-    so that it costs nobody else."""
+def make(ids: Sequence[int], model: Embedder, origin: Origin) -> dict[int, ContentError]:
+    """Make and keep vectors of raw items that nobody has any of this model for; errors by raw item
+    id. A batch whose bad text is not named is halved, so that it costs nobody else. The claim of
+    what got its vector goes. Raises InfraError and Confidential; what was made before stays."""
     # Read here: a body may be long, and only its beginning is needed.
     rows = RawItem.objects.as_pipeline().filter(pk__in=ids)
     texts = dict(rows.values_list("pk", Left("body", TURN_EMBED_CHARACTERS_MAX)))
@@ -79,7 +80,7 @@ def _make(ids: Sequence[int], model: Embedder, origin: Origin) -> dict[int, Cont
         if len(ids) == 1:
             return {ids[0]: error}
         half = len(ids) // 2
-        return _make(ids[:half], model, origin) | _make(ids[half:], model, origin)
+        return make(ids[:half], model, origin) | make(ids[half:], model, origin)
     TurnVector.objects.bulk_create(
         [
             TurnVector(raw_item_id=pk, model=model.name, embedding=vector)

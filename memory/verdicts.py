@@ -158,7 +158,7 @@ def lock(new: Note, old: Note | None, *, now: datetime) -> tuple[Note, Note | No
 
 def _locked(notes: NoteQuerySet) -> dict[UUID, Note]:
     # In one order: who wants the same two notes waits for the other and not in a ring.
-    rows = notes.select_related("owner").defer("embedding", "search").order_by("pk")
+    rows = notes.select_related("owner").defer("embedding").order_by("pk")
     return {row.pk: row for row in rows.select_for_update(of=("self",), no_key=True)}
 
 

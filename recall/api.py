@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from datetime import UTC, datetime
+from typing import Annotated, Literal
 from uuid import UUID
 
 from django.conf import settings
 from django.utils import timezone
-from pydantic import Field, TypeAdapter
+from pydantic import AfterValidator, Field, TypeAdapter
 from rest_framework.decorators import api_view, parser_classes, permission_classes
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from memory.attribution import NAME_CHARACTERS_MAX
 from memory.auth import caller, needs
 from memory.doors import CappedJSONParser, body, described, parse
+from memory.intake import ITEM_BYTES_MAX
+from recall.block import BLOCK_CHARACTERS_MAX
+from recall.budget import ANSWER_CHARACTERS, ANSWER_CHARACTERS_MAX, ANSWER_CHARACTERS_MIN
 from recall.context import recall_context
-from recall.links import open_note
-from recall.notes import recall_notes
+from recall.feedback import REASON_CHARACTERS_MAX, give_feedback
+from recall.notes import NOTES_ASKED_MAX, NOTES_MAX, Wanted, recall_notes
+from recall.opened import read_note, read_turn
+from recall.query import LIMIT, LIMIT_MAX, QUERY_CHARACTERS_MAX, recall_query
+from recall.search import SOURCES, Past
 
 #: Characters of a session's name and of a path.
 # Why: the ledger's index holds the session, and an index row of Postgres ends at 2,700 bytes; a
@@ -27,16 +35,46 @@ PATH_CHARACTERS_MAX = 4_096
 
 Session = Annotated[str, Field(max_length=SESSION_CHARACTERS_MAX)]
 Folder = Annotated[str, Field(max_length=PATH_CHARACTERS_MAX)]
+Budget = Annotated[int, Field(ge=ANSWER_CHARACTERS_MIN, le=ANSWER_CHARACTERS_MAX)]
+#: An instant; one without a zone is meant in UTC.
+Moment = Annotated[datetime, AfterValidator(lambda at: at if at.tzinfo else at.replace(tzinfo=UTC))]
 
 
 @dataclass(frozen=True)
 class Prompt:
-    """A prompt to recall for; `floor` may raise the server's, and lower it with scope operate."""
+    """A prompt to recall for; `floor` may raise the server's, and lower it with scope operate.
+
+    `project` leaves out what is not of it; `as_of` and `known_at` ask about the past.
+    """
 
     query: str
     cwd: Folder = ""
     session: Session = ""
     floor: Annotated[float, Field(ge=0, le=10)] | None = None
+    project: Annotated[str, Field(max_length=NAME_CHARACTERS_MAX)] = ""
+    notes: Annotated[int, Field(ge=1, le=NOTES_ASKED_MAX)] = NOTES_MAX
+    characters: Annotated[int, Field(ge=ANSWER_CHARACTERS_MIN, le=BLOCK_CHARACTERS_MAX)] = (
+        BLOCK_CHARACTERS_MAX
+    )
+    as_of: Moment | None = None
+    known_at: Moment | None = None
+    explain: bool = False
+
+
+@dataclass(frozen=True)
+class Query:
+    """A question asked on purpose: both sources (or the one that `sources` names), no gate."""
+
+    query: Annotated[str, Field(min_length=1, max_length=QUERY_CHARACTERS_MAX)]
+    cwd: Folder = ""
+    session: Session = ""
+    project: Annotated[str, Field(max_length=NAME_CHARACTERS_MAX)] = ""
+    sources: Literal["all", "note", "turn"] = "all"
+    limit: Annotated[int, Field(ge=1, le=LIMIT_MAX)] = LIMIT
+    characters: Budget = ANSWER_CHARACTERS
+    as_of: Moment | None = None
+    known_at: Moment | None = None
+    explain: bool = False
 
 
 @dataclass(frozen=True)
@@ -47,8 +85,44 @@ class Place:
     session: Session = ""
 
 
+@dataclass(frozen=True)
+class Opening:
+    """How much of a note to show, and as of when; `expand` names links, with commas between.
+    `session` is where it is read."""
+
+    session: Session = ""
+    expand: str = ""
+    characters: Budget = ANSWER_CHARACTERS
+    as_of: Moment | None = None
+    known_at: Moment | None = None
+
+
+@dataclass(frozen=True)
+class Page:
+    """How much of a turn to show, and from which of its characters on; where it is read."""
+
+    session: Session = ""
+    characters: Budget = ANSWER_CHARACTERS
+    offset: Annotated[int, Field(ge=0, le=ITEM_BYTES_MAX)] = 0
+
+
+@dataclass(frozen=True)
+class Word:
+    """What somebody says of a note: in a project (by name or by folder), or everywhere."""
+
+    verdict: Literal["useful", "wrong", "outdated", "never", "withdrawn"]
+    project: Annotated[str, Field(max_length=NAME_CHARACTERS_MAX)] = ""
+    cwd: Folder = ""
+    injection: Annotated[int, Field(ge=1, lt=2**63)] | None = None
+    reason: Annotated[str, Field(max_length=REASON_CHARACTERS_MAX)] = ""
+
+
 PROMPT = TypeAdapter(Prompt)
+QUERY = TypeAdapter(Query)
 PLACE = TypeAdapter(Place)
+OPENING = TypeAdapter(Opening)
+PAGE = TypeAdapter(Page)
+WORD = TypeAdapter(Word)
 
 #: Recalled text is one person's and of this moment.
 HEADERS = {"Cache-Control": "private, no-store"}
@@ -63,15 +137,47 @@ def notes_for_prompt(request: Request) -> Response:
     """Notes for a prompt, or silence, with the reason for either."""
     given = body(request) if request.method == "POST" else request.query_params.dict()
     prompt = parse(PROMPT, given)
+    now = timezone.now()
     recalled = recall_notes(
         prompt.query,
         principal=caller(request)[0],
         session=prompt.session,
         cwd=prompt.cwd,
-        floor=_allowed_floor(request, prompt.floor),
-        now=timezone.now(),
+        wanted=Wanted(
+            notes=prompt.notes,
+            characters=prompt.characters,
+            floor=_allowed_floor(request, prompt.floor),
+            project=prompt.project,
+            past=Past.asked(as_of=prompt.as_of, known_at=prompt.known_at, now=now),
+        ),
+        now=now,
     )
-    return Response(recalled.as_json(), headers=HEADERS)
+    return Response(recalled.as_json(explain=prompt.explain), headers=HEADERS)
+
+
+@described("recall_query_post", methods=("POST",), body=QUERY)
+@described("recall_query", methods=("GET",), query=QUERY)
+@api_view(["POST", "GET"])
+@permission_classes([needs("recall")])
+@parser_classes([CappedJSONParser])
+def query(request: Request) -> Response:
+    """Notes and turns for a question, best first; floors are told, not enforced."""
+    given = body(request) if request.method == "POST" else request.query_params.dict()
+    asked = parse(QUERY, given)
+    now = timezone.now()
+    answered = recall_query(
+        asked.query,
+        principal=caller(request)[0],
+        session=asked.session,
+        cwd=asked.cwd,
+        project=asked.project,
+        sources=SOURCES if asked.sources == "all" else (asked.sources,),
+        limit=asked.limit,
+        characters=asked.characters,
+        past=Past.asked(as_of=asked.as_of, known_at=asked.known_at, now=now),
+        now=now,
+    )
+    return Response(answered.as_json(explain=asked.explain), headers=HEADERS)
 
 
 def _allowed_floor(request: Request, floor: float | None) -> float | None:
@@ -92,10 +198,57 @@ def context_for_session(request: Request) -> Response:
     return Response(context.as_json(), headers=HEADERS)
 
 
-@described("recall_note", methods=("GET",))
+@described("recall_note", methods=("GET",), query=OPENING)
 @api_view(["GET"])
 @permission_classes([needs("recall")])
 def note_by_id(request: Request, note_id: UUID) -> Response:
-    """One note with its evidence and links; somebody else's answers 404."""
-    opened = open_note(note_id, principal=caller(request)[0], now=timezone.now())
+    """One note with its evidence and, when asked for, its links; somebody else's answers 404."""
+    how = parse(OPENING, request.query_params.dict())
+    opened = read_note(
+        note_id,
+        principal=caller(request)[0],
+        session=how.session,
+        expand=[name.strip() for name in how.expand.split(",") if name.strip()],
+        characters=how.characters,
+        as_of=how.as_of,
+        known_at=how.known_at,
+        now=timezone.now(),
+    )
+    return Response(opened, headers=HEADERS)
+
+
+@described("recall_note_feedback", methods=("POST",), body=WORD)
+@api_view(["POST"])
+@permission_classes([needs("recall")])
+@parser_classes([CappedJSONParser])
+def feedback_on_note(request: Request, note_id: UUID) -> Response:
+    """Say of a note whether it helped; `never` silences it at once, for who says so."""
+    word = parse(WORD, body(request))
+    said = give_feedback(
+        note_id,
+        word.verdict,
+        principal=caller(request)[0],
+        project=word.project or None,
+        cwd=word.cwd,
+        injection=word.injection,
+        reason=word.reason,
+        now=timezone.now(),
+    )
+    return Response(said.as_json(), status=201 if said.fresh else 200, headers=HEADERS)
+
+
+@described("recall_turn", methods=("GET",), query=PAGE)
+@api_view(["GET"])
+@permission_classes([needs("recall")])
+def turn_by_id(request: Request, turn_id: int) -> Response:
+    """One raw item with what was said around it; somebody else's answers 404."""
+    page = parse(PAGE, request.query_params.dict())
+    opened = read_turn(
+        turn_id,
+        principal=caller(request)[0],
+        session=page.session,
+        characters=page.characters,
+        offset=page.offset,
+        now=timezone.now(),
+    )
     return Response(opened, headers=HEADERS)

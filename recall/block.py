@@ -17,6 +17,12 @@ BLOCK_BYTES_MAX = 9_500
 #: Whose words a note is, as a reader is told.
 SPEAKERS = {"user": "the user said", "assistant": "the assistant said", "document": "a document"}
 
+#: Characters of a name or a role before a line.
+# Why: longer than names are; what a source says about who spoke can be anything.
+NAME_CHARACTERS_MAX = 60
+
+_BRACKETS = str.maketrans("[]", "()")
+
 
 @dataclass(frozen=True)
 class Block:
@@ -27,13 +33,14 @@ class Block:
     omitted: int
 
 
-def render(notes: Sequence[Mapping[str, Any]]) -> Block:
-    """As many whole notes as fit, in order; a note that does not fit is left out, not cut."""
+def render(notes: Sequence[Mapping[str, Any]], *, characters: int = BLOCK_CHARACTERS_MAX) -> Block:
+    """As many whole notes and turns as fit, in order; what does not fit is left out, not cut."""
     lines: list[str] = []
     included: list[int] = []
+    most = min(characters, BLOCK_CHARACTERS_MAX)
     for position, note in enumerate(notes):
         text = wrap([*lines, line(note)])
-        if len(text) > BLOCK_CHARACTERS_MAX or len(text.encode()) > BLOCK_BYTES_MAX:
+        if len(text) > most or len(text.encode()) > BLOCK_BYTES_MAX:
             continue
         lines.append(line(note))
         included.append(position)
@@ -42,8 +49,10 @@ def render(notes: Sequence[Mapping[str, Any]]) -> Block:
 
 
 def line(note: Mapping[str, Any]) -> str:
-    """One note as one line: where, when and from whom, then what was said, on one line."""
-    speaker = SPEAKERS.get(note["said_by"], note["said_by"] or "recorded")
+    """One note, or one turn, as one line: where, when and from whom, then what was said."""
+    if "excerpt" in note:
+        return _turn_line(note)
+    speaker = SPEAKERS.get(note["said_by"], _named(note["said_by"]))
     told = [
         note["project__name"] or "no project",
         f"{note['valid_from']:%Y-%m-%d}",
@@ -52,6 +61,28 @@ def line(note: Mapping[str, Any]) -> str:
     ]
     if note.get("disputed"):
         told.append("disputed: a newer statement waits for a decision")
+    if note.get("state", "live") != "live":
+        heir = note.get("replaced_by")
+        told.append(f"{note['state']} since" + (f" by note {heir['id']}" if heir else ""))
     context = f" ({note['context']})" if note["context"] else ""
     # Every part came from a client: a line break in one would start a line of its own.
     return " ".join(f"- [{', '.join(told)}] {note['content']}{context}".split())
+
+
+def _turn_line(turn: Mapping[str, Any]) -> str:
+    """Raw words of a session, which nobody distilled: told as such, with where to read on."""
+    role = turn["role"] or turn["kind"]
+    speaker = _named(turn["speaker"] or SPEAKERS.get(role, role))
+    told = [
+        turn["project__name"] or "no project",
+        f"{turn['occurred_at']:%Y-%m-%d}",
+        f"shared by {turn['shared_by']}, {speaker}" if turn.get("shared_by") else speaker,
+        f"verbatim, turn {turn['id']}",
+    ]
+    return " ".join(f"- [{', '.join(told)}] {turn['excerpt']}".split())
+
+
+def _named(name: str) -> str:
+    """A name that a client gave, as a part of the brackets before a line: without any of its own,
+    by which capture would not know the line again."""
+    return name.translate(_BRACKETS)[:NAME_CHARACTERS_MAX] or "recorded"

@@ -18,7 +18,8 @@ from memory.attribution import GLOBAL
 from memory.ledger import emit
 from memory.models import Injection, Note, Principal
 from recall.block import Block, render
-from recall.search import COLUMNS, told
+from recall.candidates import NOTE_FACTS
+from recall.results import told
 from recall.where import where
 
 #: Notes of a context.
@@ -71,11 +72,12 @@ def recall_context(
     )
     found = (
         Note.objects.visible_to(principal)
+        .wanted_by(principal, here.project_id)
         .live(now)
         .filter(project__name__in=[name for name in (here.project, GLOBAL) if name])
         .annotate(own=own_first)
         .order_by("own", "-importance", "-valid_from", "pk")
-        .values(*COLUMNS)[:CONTEXT_NOTES_MAX]
+        .values(*NOTE_FACTS, "project__name", "owner__name")[:CONTEXT_NOTES_MAX]
     )
     rows = told(list(found), principal=principal)
     block: Block = render(rows)

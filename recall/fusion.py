@@ -31,14 +31,21 @@ class Fused(Generic[K]):
     tracks: Mapping[str, Placed] = field(default_factory=dict)
 
 
-def fuse(tracks: Mapping[str, Sequence[tuple[K, float]]], *, k: int = RRF_K) -> list[Fused[K]]:
-    """Merge ranked (key, score) lists by the sum of 1 / (k + rank); best first, ties by key."""
+def fuse(
+    tracks: Mapping[str, Sequence[tuple[K, float]]],
+    *,
+    k: int = RRF_K,
+    weights: Mapping[str, float] | None = None,
+) -> list[Fused[K]]:
+    """Merge ranked (key, score) lists by the sum of weight / (k + rank), 1 where no weight is
+    given; best first, ties by key."""
+    weights = weights or {}
     places: dict[K, dict[str, Placed]] = {}
     for name, ranked in tracks.items():
         for rank, (key, score) in enumerate(ranked, start=1):
             places.setdefault(key, {}).setdefault(name, Placed(rank, score))
     fused = [
-        Fused(key, sum(1.0 / (k + place.rank) for place in at.values()), at)
+        Fused(key, sum(weights.get(name, 1.0) / (k + place.rank) for name, place in at.items()), at)
         for key, at in places.items()
     ]
     return sorted(fused, key=lambda one: (-one.score, str(one.key)))

@@ -1,43 +1,36 @@
 """Prompt recall: the few notes that answer a prompt, or silence, with the reason for either.
 
-Reads: note. Writes: emission. Audits: injection, for every call, refusals and zero hits included,
-in the same transaction as the emission. Verify: nothing injected is below the floors on its row.
+Reads: note, raw_item, by `recall.search`. Writes: emission. Audits: injection, for every call,
+refusals and zero hits included, in the same transaction as the emission. Verify: nothing injected
+is below the floors on its row.
 """
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from django.conf import settings
-from django.db import transaction
-
-from memory.ledger import emit
 from memory.llm.choice import embedder
-from memory.llm.thresholds import recall_floor
-from memory.models import Injection, Principal
-from memory.text.secrets import redact
-from memory.text.tongue import tongue
-from recall.block import render
-from recall.fusion import fuse
+from memory.models import Principal
+from recall.block import BLOCK_CHARACTERS_MAX, render
+from recall.calibration import InForce, in_force
+from recall.floors import Floors
 from recall.gates import Asked, ask
-from recall.scoring import KEYWORD_FLOOR, Floors, Hit, weigh
-from recall.search import Tracks, search, told
+from recall.injections import record
+from recall.reranking import Reranking, shown_to_reranker
+from recall.results import as_json, fold, read, second_opinion
+from recall.scoring import Hit, weigh_all
+from recall.search import Past, Searched, search
 from recall.where import Where, where
 
-#: Notes put before an agent for one prompt.
+#: Notes and turns put before an agent for one prompt, when nothing else is asked for.
 NOTES_MAX = 5
 
-#: Weighed hits kept on the row, best first.
-# Why: all of both tracks are weighed; what ranks below thirty explains nothing any more.
-HITS_KEPT_MAX = 30
-
-#: Characters of the prompt kept on the row.
-QUERY_KEPT_CHARACTERS_MAX = 2_000
-
-assert NOTES_MAX <= HITS_KEPT_MAX
+#: The most of them that a caller may ask for.
+NOTES_ASKED_MAX = 20
 
 
 @dataclass(frozen=True)
@@ -46,29 +39,87 @@ class Recalled:
 
     outcome: str
     text: str = ""
-    notes: tuple[Hit, ...] = ()
+    hits: tuple[Hit, ...] = ()
     weighed: tuple[Hit, ...] = ()
     omitted: int = 0
     asked: Asked = Asked("")
-    floors: Floors = Floors(0, 0, 0)
-    tracks: Tracks | None = None
+    floors: Mapping[str, Floors] = field(default_factory=dict)
+    calibration: int | None = None
+    searched: Searched | None = None
+    reranking: Reranking = Reranking()
     milliseconds: float = 0.0
     injection: int | None = None
 
-    def as_json(self) -> dict[str, Any]:
-        degraded = self.tracks.degraded if self.tracks else {}
-        return {
+    @property
+    def notes(self) -> tuple[Hit, ...]:
+        return tuple(hit for hit in self.hits if hit.source == "note")
+
+    @property
+    def turns(self) -> tuple[Hit, ...]:
+        return tuple(hit for hit in self.hits if hit.source == "turn")
+
+    def as_json(self, *, explain: bool = False) -> dict[str, Any]:
+        """The reply; with `explain` every number of what went out and of what did not."""
+        degraded = self.searched.degraded if self.searched else {}
+        places = {id(hit): rank for rank, hit in enumerate(self.hits, start=1)}
+        told = {
+            name: [as_json(hit, places[id(hit)], explain=explain) for hit in hits]
+            for name, hits in (("notes", self.notes), ("turns", self.turns))
+        }
+        reply = {
             "outcome": self.outcome,
             "gate": self.asked.gate,
             "detail": self.asked.detail or "; ".join(f"{k}: {why}" for k, why in degraded.items()),
             "text": self.text,
-            "notes": [_told(hit, rank) for rank, hit in enumerate(self.notes, start=1)],
+            **told,
             "omitted": self.omitted,
             "degraded": list(degraded),
-            "floors": self.floors.as_json(),
+            "reranked": self.reranking.reranked,
+            "floors": {source: one.as_json() for source, one in self.floors.items()},
             "milliseconds": self.milliseconds,
             "injection": self.injection,
         }
+        return reply | (self._explained() if explain else {})
+
+    def _explained(self) -> dict[str, Any]:
+        shown = {hit.key for hit in self.hits}
+        return {
+            "weighed": [
+                hit.as_json(rank=rank, injected=hit.key in shown)
+                | {"title": hit.facts.get("title", "")}
+                for rank, hit in enumerate(self.weighed, start=1)
+            ],
+            "words": list(self.searched.question.words) if self.searched else [],
+            "calibration": self.calibration,
+            "reranking": self.reranking.as_json(),
+            "timings": dict(self.searched.milliseconds) if self.searched else {},
+        }
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a caller may ask for beside the words."""
+
+    notes: int = NOTES_MAX
+    characters: int = BLOCK_CHARACTERS_MAX
+    floor: float | None = None
+    project: str = ""
+    past: Past | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """What was asked for other than usual, for the ledger."""
+        told: dict[str, Any] = {"notes": self.notes, "characters": self.characters}
+        if self.floor is not None:
+            told["floor"] = self.floor
+        if self.project:
+            told["project"] = self.project
+        if self.past:
+            told["as_of"] = self.past.as_of.isoformat()
+            told["known_at"] = self.past.known_at.isoformat()
+        return told
+
+
+USUAL = Wanted()
 
 
 def recall_notes(
@@ -78,115 +129,104 @@ def recall_notes(
     now: datetime,
     session: str = "",
     cwd: str = "",
-    floor: float | None = None,
+    wanted: Wanted = USUAL,
 ) -> Recalled:
-    """Notes for a prompt, best first; `floor` replaces the machine's floor of the final score."""
+    """Notes for a prompt, best first, and a turn where no note answers.
+
+    `wanted.floor` replaces the machine's floor of the final score; `wanted.project` leaves out what
+    is not of that project; `wanted.past` asks what held then.
+    """
     started = time.perf_counter()
     here = where(session=session, cwd=cwd)
     asked = ask(prompt)
-    floors = Floors(
-        score=settings.ARGUS.recall_floor if floor is None else floor,
-        semantic=recall_floor(embedder().name, tongue(asked.text)),
-        keyword=KEYWORD_FLOOR,
+    rules = in_force(embedder().name)
+    floors = rules.floors
+    if wanted.floor is not None:
+        score = wanted.floor
+        floors = {source: replace(one, score=score) for source, one in floors.items()}
+    recalled = Recalled("gated", asked=asked, floors=floors, calibration=rules.calibration)
+    if not asked.gate:
+        recalled = _search(recalled, here, wanted, rules, principal=principal, now=now)
+    recalled = replace(recalled, milliseconds=_since(started))
+    injection = record(
+        "prompt",
+        here,
+        principal=principal,
+        now=now,
+        query=asked.text,
+        gate=asked.gate,
+        outcome=recalled.outcome,
+        hits=recalled.hits,
+        weighed=recalled.weighed,
+        floors={source: one.as_json() for source, one in floors.items()}
+        | {"calibration": rules.calibration, "ranker": rules.ranker_calibration},
+        options=wanted.as_json() | {"reranking": recalled.reranking.as_json()},
+        searched=recalled.searched,
+        omitted=recalled.omitted,
+        text=recalled.text,
+        milliseconds=recalled.milliseconds,
     )
-    recalled = (
-        Recalled("gated", asked=asked, floors=floors)
-        if asked.gate
-        else _search(asked, here, floors, principal=principal, now=now)
-    )
-    took = round((time.perf_counter() - started) * 1000, 2)
-    return _record(replace(recalled, milliseconds=took), here, principal=principal, now=now)
+    return replace(recalled, injection=injection)
 
 
 def _search(
-    asked: Asked, here: Where, floors: Floors, *, principal: Principal, now: datetime
+    so_far: Recalled,
+    here: Where,
+    wanted: Wanted,
+    rules: InForce,
+    *,
+    principal: Principal,
+    now: datetime,
 ) -> Recalled:
-    """Search, weigh, and keep what clears the floors, each statement once."""
-    tracks = search(asked.text, principal=principal, now=now)
-    fused = fuse(tracks.ranked)
-    half_life = settings.ARGUS.recency_half_life_days
-    weighed = [
-        weigh(
-            one,
-            tracks.notes[one.key],
-            project=here.project,
-            floors=floors,
-            half_life_days=half_life,
-            now=now,
-        )
-        for one in fused
-    ]
-    weighed.sort(key=lambda hit: (-hit.score, str(hit.note["id"])))
-    chosen: dict[str, Hit] = {}
-    for hit in weighed:
-        if not hit.refused:
-            chosen.setdefault(hit.note["content_key"], hit)
-    top = list(chosen.values())[:NOTES_MAX]
-    rows = told([hit.note for hit in top], principal=principal)
-    block = render(rows)
-    notes = tuple(replace(top[place], note=rows[place]) for place in block.included)
-    return Recalled(
-        _outcome(weighed, notes),
-        block.text,
-        notes,
-        tuple(weighed[:HITS_KEPT_MAX]),
-        block.omitted,
-        asked,
-        floors,
-        tracks,
+    """Search, weigh, and keep what clears the floors, each statement once, notes first."""
+    asked = so_far.asked
+    project = here.named(wanted.project)
+    if wanted.project and project is None:
+        return replace(so_far, outcome="no_hits")
+    searched = search(
+        asked.text,
+        principal=principal,
+        now=now,
+        past=wanted.past,
+        project=project,
+        here=here.project_id,
+        silent=here.names,
+        ranker=rules.ranker,
+    )
+    weighed = weigh_all(searched, so_far.floors, project=here.project, now=now)
+    best = _notes_first(fold([hit for hit in weighed if not hit.judged.refused]))
+    words = searched.question.words
+    past = wanted.past is not None
+    many = max(wanted.notes, shown_to_reranker(prompt=True))
+    top = read(best[:many], words, principal=principal, now=now, past=past)
+    top, reranking = second_opinion(asked.text, top, prompt=True)
+    top = _notes_first(top)
+    block = render([hit.facts for hit in top[: wanted.notes]], characters=wanted.characters)
+    hits = tuple(top[place] for place in block.included)
+    return replace(
+        so_far,
+        outcome=_outcome(weighed, top, hits),
+        text=block.text,
+        hits=hits,
+        weighed=tuple(weighed),
+        omitted=block.omitted,
+        searched=searched,
+        reranking=reranking,
     )
 
 
-def _outcome(weighed: list[Hit], notes: tuple[Hit, ...]) -> str:
-    if notes:
+def _outcome(weighed: Sequence[Hit], top: Sequence[Hit], hits: Sequence[Hit]) -> str:
+    if hits:
         return "injected"
+    if top:
+        return "too_long"
     return "below_floor" if weighed else "no_hits"
 
 
-@transaction.atomic
-def _record(recalled: Recalled, here: Where, *, principal: Principal, now: datetime) -> Recalled:
-    """Write the ledger row and the emission; both or neither."""
-    injected = {hit.note["id"] for hit in recalled.notes}
-    tracks = recalled.tracks
-    row = Injection.objects.create(
-        owner=principal,
-        mode="prompt",
-        query=redact(recalled.asked.text).text[:QUERY_KEPT_CHARACTERS_MAX],
-        session=here.session,
-        cwd=here.cwd,
-        project_id=here.project_id,
-        outcome=recalled.outcome,
-        gate=recalled.asked.gate,
-        note_ids=[hit.note["id"] for hit in recalled.notes],
-        hits=[
-            hit.as_json(rank=rank, injected=hit.note["id"] in injected)
-            for rank, hit in enumerate(recalled.weighed, start=1)
-        ],
-        floors=recalled.floors.as_json(),
-        timings={**(tracks.milliseconds if tracks else {}), "total": recalled.milliseconds},
-        degraded=list(tracks.degraded) if tracks else [],
-        omitted=recalled.omitted,
-        characters=len(recalled.text),
-        model_asked=tracks.model if tracks else "",
-        created_at=now,
-    )
-    if recalled.text:
-        emit(recalled.text, owner=principal, kind="recall", reference=str(row.pk), now=now)
-    return replace(recalled, injection=row.pk)
+def _notes_first(hits: Sequence[Hit]) -> list[Hit]:
+    """What was distilled and judged before what was only said, each in its order."""
+    return sorted(hits, key=lambda hit: hit.source != "note")
 
 
-def _told(hit: Hit, rank: int) -> dict[str, Any]:
-    note = hit.note
-    more = {
-        "title": note["title"],
-        "content": note["content"],
-        "context": note["context"],
-        "project": note["project__name"],
-        "said_by": note["said_by"],
-        "valid_from": note["valid_from"].isoformat(),
-        "confidence": note["confidence"],
-        "tags": note["tags"],
-        "shared_by": note["shared_by"],
-        "disputed": note["disputed"],
-    }
-    return {**hit.as_json(rank=rank, injected=True), "id": str(note["id"]), **more}
+def _since(started: float) -> float:
+    return round((time.perf_counter() - started) * 1000, 2)

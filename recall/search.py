@@ -1,128 +1,202 @@
-"""The tracks: ranked lists of live, visible notes for one query, by meaning and by words.
+"""One engine, two sources: live notes, and raw items as evidence of what distilling missed.
 
-Reads: note. Used by prompt recall, later by every other way of asking. Knows nothing about
-floors, gates or what is done with a hit.
+Reads: note, search_text, turn_vector, and the lexical index, by `memory.tracks`. Used by prompt
+recall, by queries, and by whoever measures them. Knows nothing about floors, gates or what is done
+with a hit.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any
-from uuid import UUID
 
-from django.contrib.postgres.search import SearchRank
-from django.db import transaction
-from django.db.models import F, Q
-from pgvector.django import CosineDistance
+from django.db.models import Exists, OuterRef
 
 from memory.errors import Confidential, ContentError, InfraError
-from memory.lexical import AnyOf, query_terms, selective, statistics
+from memory.lexical import hashed, lexeme, query_terms
 from memory.llm.choice import embedder
 from memory.llm.ports import Origin
-from memory.models import DedupVerdict, Note, Principal
-from memory.neighbours import wide_scan
+from memory.models import Note, Principal, RawItem
+from memory.querysets import OwnedQuerySet
+from memory.tracks import EXACT_ROWS_MAX, Asked, asked, heaviest, literal, nearest
+from recall import candidates
+from recall.calibration import in_force
+from recall.entities import weights
+from recall.found import SOURCES, TRACK_DEPTH, Found, Question, Source, place
+from recall.questions import impersonate
+from recall.ranker import Ranker
+from recall.reader import Reader, reader
+from recall.times import windows
 
-#: Notes that each track brings to the fusion.
-# Why: measured on dialogues, depth 20 to 30 orders better than 100; the rest is noise.
-# Calibrate: recall@5 by depth under cross-validation.
-TRACK_DEPTH = 30
-
-#: What of a note is read for a hit.
-COLUMNS = (
-    "id", "title", "content", "context", "tags", "importance", "confidence", "memory_kind",
-    "said_by", "project_id", "project__name", "valid_from", "valid_to", "content_key", "session",
-    "owner_id", "owner__name",
-)  # fmt: skip
-
-
-#: What each track scores a row by.
-SCORES: Mapping[str, Callable[[Mapping[str, Any]], float]] = {
-    "semantic": lambda row: 1.0 - float(row["distance"]),
-    "keyword": lambda row: float(row["rank"]),
-}
+#: Texts that each main track brings, of each source, to be ordered by every number.
+# Why: with the turns around them some 180 of a dialogue, which hold .95 of the evidence; 50 and 100
+# order no better.
+# Calibrate: share of the evidence among the candidates, and milliseconds.
+CANDIDATES_A_TRACK = 40
 
 
 @dataclass(frozen=True)
-class Tracks:
-    """Ranked (note id, score) lists by track name, with what it took to make them.
+class Searched:
+    """What a search found, best first, and what it took; `degraded` says why a track is missing."""
 
-    `notes` has the columns of every note in a track; `degraded` says why a track is missing.
-    """
-
-    ranked: Mapping[str, Sequence[tuple[UUID, float]]]
-    model: str
-    terms: tuple[str, ...]
-    notes: Mapping[UUID, dict[str, Any]]
+    found: Sequence[Found]
+    question: Question
     degraded: Mapping[str, str] = field(default_factory=dict)
     milliseconds: Mapping[str, float] = field(default_factory=dict)
 
 
-def search(query: str, *, principal: Principal, now: datetime) -> Tracks:
-    """Both tracks for a query. Without an embedder the words alone answer, and it is said."""
+@dataclass(frozen=True)
+class Past:
+    """The moment asked about, and the moment whose knowledge counts."""
+
+    as_of: datetime
+    known_at: datetime
+
+    @classmethod
+    def asked(
+        cls, *, as_of: datetime | None, known_at: datetime | None, now: datetime
+    ) -> Past | None:
+        """The past that these two mean; None when neither is given. Knowledge is today's, and the
+        moment is that of the knowledge, where only the other is said."""
+        if as_of is None and known_at is None:
+            return None
+        return cls(as_of or known_at or now, known_at or now)
+
+
+def search(
+    text: str,
+    *,
+    principal: Principal,
+    now: datetime,
+    past: Past | None = None,
+    project: int | None = None,
+    here: int | None = None,
+    silent: Collection[str] = (),
+    sources: Sequence[Source] = SOURCES,
+    ranker: Ranker | None = None,
+) -> Searched:
+    """Both sources for a question, each in its order, notes first. Without an embedder the words
+    alone answer, and it is said.
+
+    `project` is a hard filter; `here` is the project that asks, whose word on silence counts;
+    `silent` words (names of projects) count in no coverage: at home they say nothing. `ranker` is
+    the one in force, for whoever has it already.
+    """
     timings: dict[str, float] = {}
     degraded: dict[str, str] = {}
-    found: dict[str, list[dict[str, Any]]] = {}
-    model = embedder()
     started = time.perf_counter()
-    try:
-        vector = model.embed_query(query, origin=Origin("recall"))
-    except (InfraError, ContentError, Confidential) as error:
-        vector = None
-        degraded["semantic"] = str(error)
+    who = reader(principal, here)
+    question, known = ask(text, principal=principal, now=now)
+    timings["ask"] = _since(started)
+    started = time.perf_counter()
+    question = embed(question, known[True].speakers, degraded)
     timings["embed"] = _since(started)
-    pool = Note.objects.visible_to(principal).live(now)
-    if vector is not None:
-        started = time.perf_counter()
-        with transaction.atomic():
-            wide_scan()
-            found["semantic"] = list(
-                pool.of_model(model.name)
-                .annotate(distance=CosineDistance("embedding", vector))
-                .order_by("distance", "pk")
-                .values(*COLUMNS, "distance")[:TRACK_DEPTH]
-            )
-        timings["semantic"] = _since(started)
     started = time.perf_counter()
-    known = statistics()
-    asked = query_terms(query, known)
-    if asked:
-        found["keyword"] = list(
-            pool.filter(search=AnyOf(selective(asked, known)))
-            .annotate(rank=SearchRank(F("search"), AnyOf(asked)))
-            .order_by("-rank", "pk")
-            .values(*COLUMNS, "rank")[:TRACK_DEPTH]
-        )
-    timings["keyword"] = _since(started)
-    ranked = {
-        name: [(row["id"], score_of(row)) for row in found[name]]
-        for name, score_of in SCORES.items()
-        if name in found
-    }
-    notes = {row["id"]: row for rows in found.values() for row in rows}
-    return Tracks(ranked, model.name, tuple(asked), notes, degraded, timings)
-
-
-def told(rows: Sequence[Mapping[str, Any]], *, principal: Principal) -> list[dict[str, Any]]:
-    """These rows with what a reader must know beside them: whose they are, when not the reader's
-    own (`shared_by`), and whether a supersession of them waits for a person (`disputed`)."""
-    if not rows:
-        return []
-    ids = [row["id"] for row in rows]
-    pending = DedupVerdict.objects.as_pipeline().filter(
-        Q(note__in=ids) | Q(target__in=ids), status="pending"
+    worded = heaviest(
+        principal,
+        {source == "turn": known[source == "turn"] for source in sources},
+        depth=CANDIDATES_A_TRACK,
+        live=past is None,
+        project=project,
+        mates=who.mates,
     )
-    held = {pk for pair in pending.values_list("note", "target") for pk in pair}
-    return [
-        {
-            **row,
-            "shared_by": "" if row["owner_id"] == principal.pk else row["owner__name"],
-            "disputed": row["id"] in held,
+    timings["keyword"] = _since(started)
+    ranker = ranker or in_force(question.model).ranker
+    found: list[Found] = []
+    for source in sources:
+        raw = source == "turn"
+        started = time.perf_counter()
+        pool = _turns(who, past) if raw else _notes(who, now, past)
+        pool = pool.filter(project=project) if project else pool
+        whole = past is None and not project
+        texts = [text for text, _ in worded[raw]]
+        fetched = _of_source(source, pool, question, known[raw], texts, whole=whole)
+        timings[source] = _since(started)
+        started = time.perf_counter()
+        if fetched.rows:
+            found += place(source, fetched, question, known[raw], ranker, silent=silent)
+        timings[f"rank_{source}"] = _since(started)
+    return Searched(found, question, degraded, timings)
+
+
+def ask(text: str, *, principal: Principal, now: datetime) -> tuple[Question, dict[bool, Asked]]:
+    """The question as the tracks need it, but for its vectors, and what is known of its terms."""
+    named = weights(text)
+    words = tuple(dict.fromkeys([*query_terms(text), *map(lexeme, named)]))
+    exact = frozenset(lexeme(one) for one, weight in named.items() if weight > 1)
+    times = tuple((one.start.timestamp(), one.end.timestamp()) for one in windows(text, now=now))
+    terms = tuple(map(hashed, words))
+    question = Question(text, words, terms, embedder().name, names=exact, stretches=times)
+    return question, asked(principal, terms)
+
+
+def embed(question: Question, speakers: Collection[int], degraded: dict[str, str]) -> Question:
+    """The question with its vectors; what keeps the semantic track away is written down. One that
+    names who speaks is embedded as that person would say it, too."""
+    spoken = {word for word in question.words if hashed(word) in speakers}
+    said = impersonate(question.text, spoken)
+    origin = Origin("recall")
+    try:
+        vector = embedder().embed_query(question.text, origin=origin)
+        told = vector if said == question.text else embedder().embed_query(said, origin=origin)
+    except (InfraError, ContentError, Confidential) as error:
+        degraded["semantic"] = str(error)
+        return question
+    return replace(question, vector=vector, said=told)
+
+
+def _notes(who: Reader, now: datetime, past: Past | None) -> OwnedQuerySet:
+    if past is None:
+        return who.notes().live(now)
+    return who.notes().believed(as_of=past.as_of, known_at=past.known_at)
+
+
+def _turns(who: Reader, past: Past | None) -> OwnedQuerySet:
+    if past is None:
+        return who.turns()
+    captured = RawItem.objects.as_pipeline().filter(
+        pk=OuterRef("raw_item"), captured_at__lte=past.known_at
+    )
+    return who.turns().filter(Exists(captured), occurred_at__lte=past.as_of)
+
+
+def _of_source(
+    source: Source,
+    rows: OwnedQuerySet,
+    question: Question,
+    known: Asked,
+    texts: Sequence[int],
+    *,
+    whole: bool,
+) -> candidates.Fetched:
+    """The candidates of one source: what either main track brings, and the times asked about.
+    `whole`: the pool is all that the reader may see."""
+    vector = question.vector if source == "note" or not known.speakers else question.said
+    written = literal(vector) if vector is not None else ""
+    keys: list[Any] = []
+    if written:
+        # Known to be many by the statistics: nobody counts.
+        exact = False if whole and known.known.texts > EXACT_ROWS_MAX else None
+        near = nearest(rows, written, question.model, depth=CANDIDATES_A_TRACK, exact=exact)
+        keys = [key for key, _ in (*near, *_of_times(rows, written, question))]
+    if source == "note":
+        return candidates.notes(rows, keys=keys, texts=texts, vector=written, model=question.model)
+    both = list(dict.fromkeys([*texts, *keys]))
+    return candidates.turns(rows, texts=both, vector=written, model=question.model)
+
+
+def _of_times(rows: OwnedQuerySet, vector: str, question: Question) -> Iterator[tuple[Any, float]]:
+    """The nearest of each time that the question speaks of."""
+    when = "valid_from" if rows.model is Note else "occurred_at"
+    for start, end in question.stretches:
+        inside = {
+            f"{when}__gte": datetime.fromtimestamp(start, UTC),
+            f"{when}__lt": datetime.fromtimestamp(end, UTC),
         }
-        for row in rows
-    ]
+        yield from nearest(rows.filter(**inside), vector, question.model, depth=TRACK_DEPTH)
 
 
 def _since(started: float) -> float:

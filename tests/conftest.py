@@ -13,7 +13,6 @@ import pytest
 from pytest_django import DjangoDbBlocker
 
 from argus import postgres
-from memory.lexical import forget_statistics
 from tests import cluster
 
 
@@ -37,12 +36,6 @@ def django_db_setup(template_db: str, django_db_blocker: DjangoDbBlocker) -> Ite
         with cluster.using(name):
             yield
         cluster.drop(name)
-
-
-@pytest.fixture(autouse=True)
-def own_statistics() -> None:
-    """What one test's database knows of its terms is nothing to the next one's."""
-    forget_statistics()
 
 
 @pytest.fixture

@@ -11,10 +11,20 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from memory import lexical
 from memory.access import principal
 from memory.intake import Incoming
-from memory.models import DedupVerdict, Episode, Evidence, Group, Note, Principal, Project, RawItem
+from memory.models import (
+    DedupVerdict,
+    Episode,
+    Evidence,
+    Group,
+    Note,
+    Principal,
+    Project,
+    RawItem,
+    TurnVector,
+)
+from memory.searchtexts import index_notes
 from memory.stages.capture import SessionEnd, capture
 from memory.stages.distill import distill
 from memory.stages.segment import segment
@@ -137,7 +147,10 @@ def note(
     evidence: RawItem | None = None,
     **fields: Any,
 ) -> Note:
-    """A note with evidence that bears it out, as distill leaves one; `embedded` as embed does."""
+    """A note with evidence that bears it out, as distill leaves one; `embedded` as embed does.
+
+    The turn it is taken from has its vector, as segment leaves one.
+    """
     number = next(_numbers)
     item = (
         evidence
@@ -148,6 +161,9 @@ def note(
             start=when,
             cwd="",
         )[0]
+    )
+    TurnVector.objects.get_or_create(
+        raw_item=item, model=EMBED_MODEL, defaults={"embedding": vector_of(item.body)}
     )
     created = created_at or when + timedelta(minutes=30)
     if embedded:
@@ -163,7 +179,6 @@ def note(
         content=content,
         unit_key=f"made:{number}",
         content_key=sha256(normalise(content)),
-        search=lexical.document((str(fields["title"]), content)),
         session=item.session,
         valid_from=when,
         created_at=created,
@@ -179,6 +194,7 @@ def note(
         sha256=sha256(content),
         created_at=created,
     )
+    index_notes()
     return made
 
 

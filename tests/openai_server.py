@@ -24,6 +24,7 @@ from tests.hashing_embedder import vector_of
 
 CHAT = "/v1/chat/completions"
 EMBEDDINGS = "/v1/embeddings"
+RERANK = "/v1/rerank"
 
 
 @dataclass(frozen=True)
@@ -115,6 +116,36 @@ def gives(vectors: Sequence[object], order: Sequence[int] | None = None) -> Step
     return Step(
         json.dumps({"object": "list", "data": data, "model": "scripted-embed", "usage": usage})
     )
+
+
+def ranks(scores: Sequence[float], *, bare: bool = False, key: str = "results") -> Step:
+    """A rerank answer with these scores by position, best first as servers send them.
+
+    `bare` is the list that text-embeddings-inference sends.
+    """
+    name = "score" if bare else "relevance_score"
+    places = sorted(range(len(scores)), key=lambda place: scores[place], reverse=True)
+    entries = [{"index": place, name: scores[place]} for place in places]
+    if bare:
+        return Step(json.dumps(entries))
+    usage = {"total_tokens": 9}
+    return Step(json.dumps({"model": "scripted-rerank", key: entries, "usage": usage}))
+
+
+def opens(*tokens: dict[str, float]) -> Step:
+    """A chat completion whose tokens had these alternatives: value -> log-probability."""
+    content = [
+        {
+            "token": max(token, key=token.__getitem__),
+            "logprob": max(token.values()),
+            "top_logprobs": [{"token": value, "logprob": n} for value, n in token.items()],
+        }
+        for token in tokens
+    ]
+    text = "".join(str(entry["token"]) for entry in content)
+    answer = json.loads(says(text, finish_reason="length", tokens=len(tokens)).body)
+    answer["choices"][0]["logprobs"] = {"content": content, "refusal": None}
+    return Step(json.dumps(answer))
 
 
 def fails(status: int, body: str = "", **headers: str) -> Step:
@@ -224,8 +255,12 @@ def behave(request: Request) -> Step:
     """What a model would answer that does as it is told."""
     if request.path.endswith("/embeddings"):
         return gives([vector_of(text) for text in request.body["input"]])
+    if request.path.endswith("/rerank"):
+        return ranks(overlaps(request.body["query"], request.body["documents"]))
     if not request.path.endswith("/chat/completions"):
         return fails(404)
+    if request.body.get("logprobs"):
+        return opens(*opening(request.user)[: request.body["max_tokens"]])
     system = str(request.body["messages"][0]["content"])
     if '"verdict"' in system:
         return says('{"verdict": "distinct", "target": null, "reasoning": "Two subjects."}')
@@ -234,6 +269,21 @@ def behave(request: Request) -> Step:
     if '"answered"' in system:
         return says('{"answered": true, "answer": "the statement", "quote": ""}')
     return says(notes(*[note(quote) for quote in quotes(request.user)[:3]]))
+
+
+def overlaps(query: str, texts: Sequence[str]) -> list[float]:
+    """The share of the query's words that each text has."""
+    asked = set(re.findall(r"\w+", query.lower()))
+    return [
+        len(asked & set(re.findall(r"\w+", text.lower()))) / max(1, len(asked)) for text in texts
+    ]
+
+
+def opening(prompt: str) -> list[dict[str, float]]:
+    """The tokens of a model that begins with what it was told last of all before the question."""
+    lines = [line for line in prompt.split("\n") if line.strip()]
+    told = [line for line in lines if line.startswith("- ")] or lines[-1:]
+    return [{word: -0.1, "the": -3.0, "well": -4.0} for word in told[-1].split()[:40]]
 
 
 def quotes(prompt: str) -> list[str]:

@@ -24,6 +24,7 @@ from memory.models import (
     Note,
     Principal,
     RawItem,
+    SearchText,
     SegmentCheck,
     Session,
     StageRun,
@@ -100,8 +101,13 @@ def distill(owner: Principal, shown: int) -> Row:
 
 
 def embed(owner: Principal) -> Row:
-    """Vectors by the model that made them."""
+    """What is in the search index, and vectors by the model that made them."""
+    texts = SearchText.objects.visible_to(owner).filter(owner=owner)
     return {
+        "indexed": {
+            "notes": texts.filter(raw=False).count(),
+            "raw_items": texts.filter(raw=True).count(),
+        },
         "notes": _tally(_own(Note, owner).filter(embedding__isnull=False), "embedding_model"),
         "turns": _tally(TurnVector.objects.filter(raw_item__owner=owner), "model"),
     }

@@ -138,6 +138,8 @@ def _checks(counted: dict[str, Any], tally: FileTally) -> dict[str, bool]:
         "every turn has its episode": counted["segment"]["turns"]
         == sum(source["turns"] for source in record["sources"]),
         "every quote is the span of its raw item": notes["unproved"] == 0,
+        "every note and raw item can be found by its words": counted["embed"]["indexed"]
+        == {"notes": notes["notes"], "raw_items": record["raw_items"]},
         "the gate refused something": bool(notes["rejected"]),
         "every kind of verdict was applied": applied == set(VERDICTS),
         "two supersessions waited for a person": verdicts["ever_held"] >= 2,

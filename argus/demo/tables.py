@@ -154,8 +154,12 @@ def _distill(row: Row) -> Page:
 
 
 def _embed(row: Row) -> Page:
-    lines = [*said("notes", counts(row["notes"])), *said("turns", counts(row["turns"]))]
-    return Page("EMBED: vectors, by the embedder that made them", lines)
+    lines = [
+        *said("indexed", counts(row["indexed"])),
+        *said("notes", counts(row["notes"])),
+        *said("raw items", counts(row["turns"])),
+    ]
+    return Page("EMBED: the search index, and vectors by the embedder that made them", lines)
 
 
 def _dedup(row: Row) -> Page:
@@ -191,13 +195,12 @@ def _verdict(row: Row) -> list[str]:
 
 def _recalls(story: Story) -> Iterator[Page]:
     for prompt, recalled in story.recalls:
-        floors = ", ".join(f"{name} {floor:g}" for name, floor in recalled.floors.as_json().items())
         asked = recalled.asked
         lines = [
             *said("where", HARBOR),
             *said("outcome", recalled.outcome),
             *said("gates", f"{asked.gate}: {asked.detail}" if asked.gate else "passed"),
-            *said("floors", floors),
+            *_floors(recalled),
             *_hits(recalled),
             *said("ledger", f"injection {recalled.injection}, {recalled.milliseconds:.0f} ms"),
             *_block(recalled.text),
@@ -209,22 +212,32 @@ def _recalls(story: Story) -> Iterator[Page]:
     yield Page(title, [*lines, *_block(context.text)])
 
 
+def _floors(recalled: Recalled) -> list[str]:
+    """What a note must reach; a turn more."""
+    lines = []
+    for source, floors in recalled.floors.items():
+        told = ", ".join(f"{name} {floor:g}" for name, floor in floors.as_json().items())
+        lines += said("floors", f"of a {source}: {told}")
+    return lines
+
+
 def _hits(recalled: Recalled) -> list[str]:
     """The best hits with their rank and score in each track, and what became of each."""
-    sent = {hit.note["id"] for hit in recalled.notes}
+    sent = {hit.key for hit in recalled.hits}
     rows = []
     for rank, hit in enumerate(recalled.weighed[: HITS_SHOWN if sent else MISSES_SHOWN], start=1):
         tracks = [
-            f"{at.score:.3f} #{at.rank}" if (at := hit.fused.tracks.get(name)) else "-"
+            f"{at.score:.3f} #{at.rank}" if (at := hit.found.tracks.get(name)) else "-"
             for name in ("semantic", "keyword")
         ]
-        fate = "sent" if hit.note["id"] in sent else "below" if hit.refused else "over"
-        rows.append([rank, f"{hit.score:.4f}", *tracks, fate, hit.note["title"]])
+        fate = "sent" if hit.key in sent else "below" if hit.judged.refused else "over"
+        what = hit.facts.get("title") or hit.facts.get("excerpt") or f"raw item {hit.key}"
+        rows.append([rank, f"{hit.score:.4f}", *tracks, fate, hit.source, what])
     if not rows:
         return []
     more = len(recalled.weighed) - len(rows)
     return [
-        *table(("", "score", "semantic", "keyword", "fate", "note"), rows),
+        *table(("", "score", "semantic", "keyword", "fate", "source", "what it says"), rows),
         *([f"      ... and {more} more"] if more else []),
     ]
 

@@ -61,10 +61,13 @@ class Question:
 
 @dataclass(frozen=True)
 class Reply:
-    """What came back over the wire; `vectors` by position, for embeddings. No usage: estimated."""
+    """What came back over the wire; `vectors` and `scores` by position of their text, for
+    embeddings and rerankers; `openings` by token. No usage: estimated."""
 
     text: str = ""
     vectors: dict[int, object] = field(default_factory=dict)
+    scores: dict[int, object] = field(default_factory=dict)
+    openings: tuple[dict[str, float], ...] = ()
     refusal: str = ""
     finish_reason: str = ""
     model_real: str = ""

@@ -21,13 +21,15 @@ from memory.llm.ports import (
     Embedder,
     Judge,
     Judgement,
+    Opener,
     Origin,
     Passage,
+    Reranker,
     Statement,
     Usage,
     Verifier,
 )
-from memory.llm.remote.endpoints import chat_endpoint, embed_endpoint
+from memory.llm.remote.endpoints import chat_endpoint, embed_endpoint, rerank_endpoint
 
 _around: ContextVar[Callable[[Distiller], Distiller]] = ContextVar("around", default=lambda d: d)
 
@@ -90,6 +92,24 @@ def embedder() -> Embedder:
     from memory.llm.remote.embed import shared as shared_url
 
     return shared_url(embed_endpoint())
+
+
+def reranker() -> Reranker | None:
+    """The reranker, or None when none is configured: the order of the engine stands."""
+    if not settings.ARGUS.rerank_url:
+        return None
+    from memory.llm.remote.rerank import shared as shared_reranker
+
+    return shared_reranker(rerank_endpoint())
+
+
+def opener(confidentiality: str = "public") -> Opener | None:
+    """A model that shows how it would begin, or None where there is none or nothing may leave."""
+    if not settings.ARGUS.model_url or not may_leave(confidentiality):
+        return None
+    from memory.llm.remote.openings import OpenAIOpener
+
+    return OpenAIOpener(chat_endpoint())
 
 
 def warm() -> None:

@@ -151,3 +151,23 @@ class Embedder(Protocol):
     def embed(self, texts: Sequence[str], *, origin: Origin) -> list[list[float]]: ...
 
     def embed_query(self, text: str, *, origin: Origin) -> list[float]: ...
+
+
+class Reranker(Protocol):
+    """A query and texts -> one score a text, in order; the higher the better, on no fixed scale."""
+
+    name: str
+
+    def rerank(self, query: str, texts: Sequence[str], *, origin: Origin) -> list[float]: ...
+
+
+class Opener(Protocol):
+    """How a model would begin its answer: for each of its first tokens the likeliest ones, with
+    their natural log-probabilities."""
+
+    name: str
+    prompt_version: str
+
+    def open(
+        self, system: str, user: str, *, origin: Origin
+    ) -> tuple[tuple[dict[str, float], ...], Usage]: ...

@@ -14,6 +14,7 @@ from memory.models.note import (
     DedupVerdict,
     DistillFailure,
     Evidence,
+    Feedback,
     GateRejection,
     Injection,
     Note,
@@ -37,6 +38,7 @@ from memory.models.run import (
     StageRun,
     TokenDay,
 )
+from memory.models.search import Collection, Posting, SearchText, Term
 
 __all__ = [
     "AccessKey",
@@ -44,6 +46,7 @@ __all__ = [
     "CaptureReceipt",
     "Centroid",
     "Claim",
+    "Collection",
     "Cooldown",
     "Decision",
     "DedupVerdict",
@@ -53,6 +56,7 @@ __all__ = [
     "Episode",
     "EpisodeTurn",
     "Evidence",
+    "Feedback",
     "GateRejection",
     "Group",
     "Injection",
@@ -60,15 +64,17 @@ __all__ = [
     "ModelReply",
     "Note",
     "PathRule",
+    "Posting",
     "Principal",
     "Project",
     "ProjectAlias",
     "PurgeLedger",
     "RawItem",
+    "SearchText",
     "SegmentCheck",
     "Session",
     "StageRun",
+    "Term",
     "TokenDay",
     "TurnVector",
-    "Centroid",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
-from pgvector.django import HalfVectorField
+from pgvector.django import HalfVectorField, HnswIndex
 
 from memory.llm.ports import VECTOR_SIZE
 from memory.models.access import Principal
@@ -107,6 +107,16 @@ class TurnVector(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["raw_item", "model"], name="turn_vector_once"),
+        ]
+        indexes = [
+            # Read by recall: nearest raw items.
+            HnswIndex(
+                name="turn_nearest",
+                fields=["embedding"],
+                m=16,
+                ef_construction=64,
+                opclasses=["halfvec_cosine_ops"],
+            ),
         ]
 
     def __str__(self) -> str:

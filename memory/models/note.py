@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import get_args
 
 from django.contrib.postgres.fields import ArrayField
-from django.contrib.postgres.indexes import GinIndex
-from django.contrib.postgres.search import SearchVectorField
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
@@ -22,6 +20,7 @@ from memory.querysets import NoteQuerySet, OwnerQuerySet
 LEVELS = ("note", "L0", "L1", "L2")
 MEMORY_KINDS: tuple[MemoryKind, ...] = get_args(MemoryKind)
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+FEEDBACKS = ("useful", "wrong", "outdated", "never", "withdrawn")
 VERDICT_STATUSES = ("applied", "pending", "approved", "rejected", "undone")
 
 
@@ -55,8 +54,6 @@ class Note(models.Model):
     session = models.TextField(default="", blank=True)
     unit_key = models.TextField()
     content_key = models.TextField()
-    # Stemmed terms with their positions, made by memory.lexical: Postgres cannot segment CJK.
-    search = SearchVectorField()
     embedding = HalfVectorField(dimensions=VECTOR_SIZE, null=True)
     embedding_model = models.TextField(default="", blank=True)
     embedded_at = models.DateTimeField(null=True)
@@ -101,13 +98,17 @@ class Note(models.Model):
                 opclasses=["halfvec_cosine_ops"],
                 condition=Q(deleted_at=None),
             ),
-            # Read by recall's and dedup's lexical track.
-            GinIndex(fields=["search"], name="note_search", condition=Q(deleted_at=None)),
             # Read by recall/context and by the planner for owners with few notes.
             models.Index(
                 fields=["owner", "project", "-importance", "-valid_from"],
                 condition=Q(deleted_at=None),
                 name="note_context",
+            ),
+            # Read by recall: what others let one see.
+            models.Index(
+                fields=["owner"],
+                condition=Q(deleted_at=None) & ~Q(visibility="private"),
+                name="note_shared",
             ),
             # Read by dedup: exact duplicates of an owner.
             models.Index(
@@ -267,8 +268,11 @@ class Injection(models.Model):
     project = models.ForeignKey(Project, null=True, on_delete=models.PROTECT)
     outcome = models.TextField()
     gate = models.TextField(default="", blank=True)
-    # Notes that went out, in order; the rest of `hits` was seen and left out.
+    # What was asked for beside the words: sources, times, project, budget.
+    options = models.JSONField(default=dict, blank=True)
+    # Notes and raw turns that went out, in order; the rest of `hits` was seen and left out.
     note_ids = ArrayField(models.UUIDField(), default=list, blank=True)
+    turn_ids = ArrayField(models.BigIntegerField(), default=list, blank=True)
     hits = models.JSONField(default=list, blank=True)
     floors = models.JSONField(default=dict, blank=True)
     timings = models.JSONField(default=dict, blank=True)
@@ -290,3 +294,32 @@ class Injection(models.Model):
 
     def __str__(self) -> str:
         return f"{self.mode} {self.outcome}"
+
+
+class Feedback(models.Model):
+    """What somebody said about a note that recall gave. Frozen; the newest of a kind counts, and
+    counts for who gave it alone."""
+
+    principal = models.ForeignKey(Principal, on_delete=models.PROTECT)
+    # The foreign key cascades in the database: a purged note takes what was said of it along.
+    note = models.ForeignKey(
+        Note, on_delete=models.DO_NOTHING, db_constraint=False, related_name="feedback"
+    )
+    # Where it holds; nothing means everywhere.
+    project = models.ForeignKey(Project, null=True, on_delete=models.PROTECT)
+    verdict = models.TextField()
+    reason = models.TextField(default="", blank=True)
+    injection = models.ForeignKey(Injection, null=True, on_delete=models.PROTECT)
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(condition=Q(verdict__in=FEEDBACKS), name="feedback_verdict"),
+        ]
+        indexes = [
+            # Read by every recall: what this principal wants to see no more.
+            models.Index(fields=["principal", "note", "-id"], name="feedback_newest"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.verdict} by {self.principal}"

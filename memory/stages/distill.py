@@ -15,7 +15,7 @@ from datetime import datetime
 
 from django.db import transaction
 
-from memory import claims, gate, lexical
+from memory import claims, gate
 from memory.audit import Clock, stage
 from memory.backlog import Backlog
 from memory.errors import ContentError
@@ -287,9 +287,6 @@ def _note(
         session=item.session,
         unit_key=unit.key,
         content_key=sha256(normalise(candidate.content)),
-        search=lexical.document(
-            (candidate.title, candidate.content, " ".join(candidate.keywords), candidate.context)
-        ),
         question=check.question if check else "",
         answer=check.answer if check else "",
         model_asked=draft.usage.model_asked,

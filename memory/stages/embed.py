@@ -1,7 +1,8 @@
-"""Embed: live notes without a vector get one, of the embedder in force, named on the row.
+"""Embed: what is new gets its search text, then its vector, of the embedder in force.
 
-Reads: note. Writes: note (embedding, embedding_model, embedded_at), turn_vector (reembed).
-Audits: stage_run, llm_call; distill_failure for a note that gets no vector.
+Reads: note, raw_item. Writes: search_text, posting, term, collection (by `memory.searchtexts`);
+note (embedding, embedding_model, embedded_at), turn_vector.
+Audits: stage_run, llm_call; distill_failure for a note or raw item that gets no vector.
 Verify: vectors are finite, of 768 numbers, and compared within one model only.
 """
 
@@ -18,25 +19,27 @@ from django.db import connection, transaction
 from memory import claims
 from memory.audit import Clock, stage
 from memory.backlog import Backlog
-from memory.errors import Confidential, ContentError, InfraError
+from memory.errors import Confidential, ContentError
 from memory.llm.choice import embedder
 from memory.llm.ports import Embedder, Origin
 from memory.llm.vectors import BadVectors
 from memory.models import Claim, Note, RawItem, StageRun, TurnVector
-from memory.models.record import strictest
+from memory.models.record import CONFIDENTIALITIES, strictest
 from memory.querysets import NoteQuerySet
-from memory.turnvectors import stored, turn_vectors
+from memory.searchtexts import index_all
+from memory.turnvectors import make, stored, unit_of
 
-#: Notes of one call and one transaction.
+#: Notes, or raw items, of one call; notes of one transaction.
 NOTES_A_BATCH = 64
 
-#: Notes looked at for claiming at once; above the batch, so that several workers find work.
+#: Notes or raw items looked at for claiming at once; above the batch: several workers find work.
 NOTES_LOOKED_AT = 1024
 
 
 @dataclass(frozen=True)
 class EmbedReport:
-    """Notes that got a vector; attempts that gave none; parked; still without."""
+    """Notes that got a vector; attempts that gave none; parked; still without. `turns` are raw
+    items that got a vector here, `indexed` notes and raw items that got a search text."""
 
     embedded: int = 0
     failed: int = 0
@@ -44,17 +47,22 @@ class EmbedReport:
     pending: int = 0
     transient_failures: int = 0
     turns: int = 0
+    indexed: int = 0
 
 
 @stage
 def embed(run: StageRun, *, clock: Clock, limit: int | None, until: datetime | None) -> EmbedReport:
-    """Give every live note its vector; one bad note never keeps its batch from theirs.
+    """Index what is not, then give every live note its vector, then raw items that have none.
+
+    The index needs no model: what is said can be found by its words while the embedder is away.
+    One bad note never keeps its batch from theirs.
 
     A note is tried once a run, but for one whose vector is bad where others are good: that is its
     own fault, so it is parked by the end of the run.
     """
     backlog = Backlog(run, clock=clock, limit=limit, until=until)
-    return _embed_all(backlog, embedder(), anew=False)
+    indexed = index_all(over=lambda: backlog.late)
+    return replace(_embed_all(backlog, embedder(), anew=False), indexed=indexed)
 
 
 @stage
@@ -65,12 +73,8 @@ def reembed(
 
     Then the turns. Resumable: what has the new vector is left alone.
     """
-    backlog, model = Backlog(run, clock=clock, limit=limit, until=until), embedder()
-    report = _embed_all(backlog, model, anew=True)
-    if backlog.over:
-        return report
-    turns, away = _embed_turns(backlog, model)
-    return replace(report, turns=turns, transient_failures=report.transient_failures + int(away))
+    backlog = Backlog(run, clock=clock, limit=limit, until=until)
+    return _embed_all(backlog, embedder(), anew=True)
 
 
 def pending(now: datetime) -> int:
@@ -93,14 +97,22 @@ def _pending(stage_name: str, model: Embedder, now: datetime, *, anew: bool) -> 
 
 
 def _embed_all(backlog: Backlog, model: Embedder, *, anew: bool) -> EmbedReport:
+    """The notes, then the raw items: what is put before an agent first is made first."""
     run, clock = backlog.run, backlog.clock
-    counts = backlog.work_off(
+    backlog.work_off(
         lambda: [f"note:{pk}" for pk in _waiting(model, run.stage, now=clock(), anew=anew)],
         lambda held: _embed_batch(backlog, model, held, now=clock(), anew=anew),
         at_once=NOTES_A_BATCH,
         batches=_batches,
     )
-    return EmbedReport(**counts, pending=_pending(run.stage, model, clock(), anew=anew))
+    barred: set[str] = set()
+    backlog.work_off(
+        lambda: [unit_of(pk) for pk in _bare(model, run.stage, barred, now=clock(), anew=anew)],
+        lambda held: _embed_items(backlog, model, held, barred),
+        at_once=NOTES_A_BATCH,
+        batches=_batches,
+    )
+    return EmbedReport(**backlog.counts, pending=_pending(run.stage, model, clock(), anew=anew))
 
 
 def _batches(held: Sequence[claims.Held]) -> list[list[claims.Held]]:
@@ -109,40 +121,68 @@ def _batches(held: Sequence[claims.Held]) -> list[list[claims.Held]]:
     return [batch for batch in (smooth, *([one] for one in held if one.troubled)) if batch]
 
 
-def _embed_turns(backlog: Backlog, model: Embedder) -> tuple[int, bool]:
-    """Vectors of this model for the turns that have one of another: how many were made, and
-    whether the embedder went away. The run's limit and time bound them, too."""
-    run, made, last = backlog.run, 0, 0
-    origin = Origin(run.stage, "turns", run_id=run.pk, pulse=backlog.renew)
-    done = TurnVector.objects.filter(model=model.name).values("raw_item")
-    others = TurnVector.objects.exclude(model=model.name).values("raw_item")
-    lacking = RawItem.objects.as_pipeline().filter(pk__in=others).exclude(pk__in=done)
-    while not backlog.late:
-        room = NOTES_A_BATCH
-        if backlog.limit is not None:
-            room = min(room, backlog.limit - backlog.taken - made)
-        rows = lacking.filter(pk__gt=last).order_by("pk").only("pk", "confidentiality", "owner_id")
-        items = list(rows[: max(0, room)])
-        if not items:
-            break
-        last = items[-1].pk
+def _embed_items(
+    backlog: Backlog, model: Embedder, held: Sequence[claims.Held], barred: set[str]
+) -> Counter[str]:
+    """Vectors of one claimed batch of raw items, kept as they come. Which confidentialities may not
+    leave is added to `barred`: nothing of them is asked about again in this run."""
+    run, by_item = backlog.run, {int(one.unit.partition(":")[2]): one for one in held}
+    rows = RawItem.objects.as_pipeline().filter(pk__in=by_item).order_by("pk")
+    items = list(rows.only("pk", "confidentiality", "owner_id"))
+    known = stored(items, model)
+    bad: dict[int, ContentError] = {}
+    for level in CONFIDENTIALITIES:
+        alike = [i.pk for i in items if i.confidentiality == level and i.pk not in known]
+        if not alike or level in barred:
+            continue
+        origin = Origin(run.stage, "turns", level, run.pk, backlog.renew)
         try:
-            made += len(turn_vectors(run, items, model, origin, now=backlog.clock()))
-        except InfraError:
-            return made + len(stored(items, model)), True
-    return made, False
+            failed = make(alike, model, origin)
+        except Confidential:
+            barred.add(level)
+            continue
+        bad |= failed
+        backlog.counts["turns"] += len(alike) - len(failed)
+    for pk, error in bad.items():
+        backlog.fail(by_item[pk], error, counted_as="failed")
+    for pk, one in by_item.items():
+        if pk not in bad:
+            # Those that got a vector are gone already; the others wait for nothing here.
+            claims.forget(one)
+    return Counter()
 
 
-def _waiting(model: Embedder, stage_name: str, *, now: datetime, anew: bool) -> list[UUID]:
-    """Notes to embed that are neither parked nor in another worker's hand, oldest first."""
-    pool = _lacking(model, now, anew=anew)
-    taken = Claim.objects.filter(stage=stage_name).exclude(parked_at=None, lease_until=None)
-    busy = {
+def _bare(
+    model: Embedder, stage_name: str, barred: set[str], *, now: datetime, anew: bool
+) -> list[int]:
+    """Raw items to embed, oldest first: those without any vector (a turn has one since it was
+    segmented, if the embedder was there), or, `anew`, with none but of another model."""
+    pool = RawItem.objects.as_pipeline().exclude(confidentiality__in=barred)
+    if anew:
+        others = TurnVector.objects.exclude(model=model.name).values("raw_item")
+        pool = pool.filter(pk__in=others).exclude(vectors__model=model.name)
+    else:
+        pool = pool.filter(vectors__isnull=True)
+    busy = _busy(stage_name, "item", now=now)
+    ids = pool.order_by("pk").values_list("pk", flat=True)
+    return [pk for pk in ids[: NOTES_LOOKED_AT + len(busy)] if str(pk) not in busy]
+
+
+def _busy(stage_name: str, kind: str, *, now: datetime) -> set[str]:
+    """Keys of what is parked or in another worker's hand."""
+    taken = Claim.objects.filter(stage=stage_name, unit__startswith=f"{kind}:")
+    taken = taken.exclude(parked_at=None, lease_until=None)
+    return {
         unit.partition(":")[2]
         for unit, parked_at, until in taken.values_list("unit", "parked_at", "lease_until")
         if parked_at or (until and until > now)
     }
-    ids = pool.order_by("created_at", "pk").values_list("pk", flat=True)
+
+
+def _waiting(model: Embedder, stage_name: str, *, now: datetime, anew: bool) -> list[UUID]:
+    """Notes to embed that are neither parked nor in another worker's hand, oldest first."""
+    busy = _busy(stage_name, "note", now=now)
+    ids = _lacking(model, now, anew=anew).order_by("created_at", "pk").values_list("pk", flat=True)
     return [pk for pk in ids[: NOTES_LOOKED_AT + len(busy)] if str(pk) not in busy]
 
 

@@ -13,7 +13,7 @@ she her hers they them their who whom whose which what when where why how is am 
 being do does did done doing have has had having will would shall should can could may might must
 let lets and or but if then than so as of at by for with about into to from in on out over under
 again just also very too some any all both each such own same other please thanks thank ok okay yes
-yeah hey hi hello isnt arent wasnt whats thats youre theyre id ill
+yeah hey hi hello isnt arent wasnt whats thats youre theyre
 """
 _GERMAN = """
 der die das den dem des ein eine einen einem einer eines und oder aber wenn dann als so wie was wer
@@ -28,3 +28,15 @@ denn doch
 ENGLISH = frozenset(_ENGLISH.split())
 GERMAN = frozenset(_GERMAN.split())
 STOP_WORDS = ENGLISH | GERMAN
+
+_QUESTIONS = """
+whose whatever whichever whenever wherever anything anyone anybody something someone wohin woher
+womit wofur wodurch woran worauf worin wovon wozu wessen wieviel wieviele
+"""
+
+#: German function words that are matter in an English question: a bin folder, the MIT license, ES.
+TWO_TONGUED = frozenset("bin den des die es hat ist mit war".split())  # noqa: SIM905
+#: Words that ask for something and stand in no answer for it.
+# Why apart: keys of near-duplicates and the gates are set against the other list; these only a
+# query leaves out.
+QUESTION_WORDS = frozenset(_QUESTIONS.split())

@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from memory.text.sentences import Span as Span
 from memory.text.sentences import sentences as sentences
-from memory.text.stopwords import STOP_WORDS
+from memory.text.stopwords import ENGLISH, GERMAN, QUESTION_WORDS, STOP_WORDS, TWO_TONGUED
 
 #: Characters of the longest term.
 # Why: a lexeme of Postgres ends at 2 KB, and a base64 blob is not a word.
@@ -47,6 +47,14 @@ _CAMEL = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z0-9]+|[A-Z]+[0-9]*")
 _HUMP = re.compile(r"[a-z0-9][A-Z]|[A-Z][A-Z][a-z]")
 _COMPOUND = re.compile(r"[./:\-_\\]")
 _VERSION = re.compile(r"v(?=\d)")
+_ENGLISH_ALONE, _GERMAN_ALONE = ENGLISH - GERMAN, GERMAN - ENGLISH - TWO_TONGUED
+# Why whole: "kind" and "many" alone are matter, and so is the type of a column.
+_ASKED_FOR = re.compile(
+    r"\b(?:(?:what|which)\s(?:kinds?|types?|sorts?)\sof|how\s(?:many|much)|wie\s?viele?[nr]?"
+    r"|welche[rn]?\sart(?:en)?\svon)\b", re.IGNORECASE,
+)  # fmt: skip
+# Why: "I'd" is no id, and "we'll" no well.
+_CLITIC = re.compile(r"'(?:s|d|m|ll|re|ve)$", re.IGNORECASE)
 _MARKS = re.compile("[\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0670]+")
 _TWINS = re.compile(r"(.)\1+")
 _LATIN = str.maketrans(
@@ -75,9 +83,27 @@ def words(text: str) -> list[str]:
     return found
 
 
+def spellings(text: str) -> list[tuple[str, ...]]:
+    """Return the words of the text grouped by what they spell, the whole of each first."""
+    groups: list[tuple[str, ...]] = []
+    for match in _TOKEN.finditer(_fold(text)):
+        run, lead, name, sharp = match.groups()
+        if run:
+            groups.extend((pair,) for pair in _pairs(run))
+        elif group := _forms(lead or "", name, sharp or ""):
+            groups.append(group)
+    return groups
+
+
 def terms(text: str) -> list[str]:
     """Return the distinct words of a query in order, without stop words and question words."""
-    return [word for word in dict.fromkeys(words(text)) if word not in STOP_WORDS]
+    said = dict.fromkeys(words(_ASKED_FOR.sub(" ", text)))
+    silent = STOP_WORDS | QUESTION_WORDS
+    if not TWO_TONGUED.isdisjoint(said):
+        every = set(words(text))
+        if len(every & _GERMAN_ALONE) <= len(every & _ENGLISH_ALONE):
+            silent -= TWO_TONGUED
+    return [word for word in said if word not in silent]
 
 
 def meaningful(text: str) -> int:
@@ -126,16 +152,18 @@ def _forms(lead: str, name: str, sharp: str) -> tuple[str, ...]:
 
 
 def _unquote(name: str) -> str:
-    """Take the apostrophe out: user's -> user, don't -> dont."""
+    """Take the apostrophe out: user's -> user, I'd -> I, don't -> dont."""
     if "'" not in name:
         return name
-    if name.endswith(("'s", "'S")):
-        name = name[:-2]
-    return name.replace("'", "")
+    return _CLITIC.sub("", name).replace("'", "")
 
 
 def _parts(name: str) -> Iterator[str]:
     """Yield the parts of an identifier from coarse to fine: steps, dotted names, words, humps."""
+    if ":" in name and not name.replace(":", "").isalnum():
+        # Why: src/app.py:42 is found by its path, and a link without its scheme.
+        for place in re.split(r":[/\\]*", name):
+            yield place.lower()
     for step in re.split(r"[/:\\]+", name):
         yield step.lower()
         for dotted in step.split("."):

@@ -12,9 +12,7 @@ import http.client
 import json
 import random
 import sys
-import uuid
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -22,6 +20,7 @@ import numpy as np
 import psycopg
 
 from tests.bench.ground import database, milliseconds, server, table
+from tests.bench.load import add_notes, analyze, index, without
 
 NOTES = 10_000
 QUERIES = 60
@@ -81,64 +80,24 @@ def sentence(chance: random.Random) -> str:
 def load(
     address: str, owner: int, model: str, vectors: Sequence[Sequence[float]], count: int
 ) -> None:
-    """Load, then index: inserting into a live HNSW graph is many times slower."""
-    from memory.lexical import document
-
+    """Notes of these sentences' vectors with noise, indexed, and a plain text index beside them."""
     chance, noise = random.Random(11), np.random.default_rng(11)
-    at = datetime(2026, 3, 1, tzinfo=UTC)
-    columns = (
-        "id, owner_id, visibility, confidentiality, level, memory_kind, title, content, context,"
-        " keywords, tags, importance, confidence, said_by, locator, session, unit_key, content_key,"
-        " search, embedding, embedding_model, question, answer, model_asked, model_real,"
-        " prompt_version, valid_from, created_at, retired_reason"
-    )
-    with psycopg.connect(address, autocommit=True) as connection, connection.cursor() as cursor:
-        row = cursor.execute(
-            "SELECT indexdef FROM pg_indexes WHERE indexname = 'note_nearest'"
-        ).fetchone()
-        assert row is not None
-        cursor.execute("DROP INDEX note_nearest")
-        with cursor.copy(f"COPY memory_note ({columns}) FROM STDIN") as copy:
-            for n in range(count):
-                text = sentence(chance)
-                near = np.array(vectors[n % len(vectors)]) + noise.normal(scale=0.02, size=768)
-                when = at + timedelta(minutes=n)
-                copy.write_row(
-                    (
-                        uuid.UUID(int=chance.getrandbits(128)),
-                        owner,
-                        "private",
-                        "internal",
-                        "note",
-                        "semantic",
-                        text[:80],
-                        text,
-                        "",
-                        "{}",
-                        "{}",
-                        chance.random(),
-                        0.5,
-                        "user",
-                        "{}",
-                        f"s{n // 10}",
-                        f"episode:{n // 3}",
-                        f"key{n}",
-                        document((text[:80], text, "", "")),
-                        str((near / np.linalg.norm(near)).tolist()),
-                        model,
-                        "",
-                        "",
-                        "",
-                        "",
-                        "",
-                        when,
-                        when,
-                        "",
-                    )  # fmt: skip
-                )
-        cursor.execute(str(row[0]))
+    near = np.array([vectors[n % len(vectors)] for n in range(count)])
+    near += noise.normal(scale=0.02, size=near.shape)
+    near /= np.linalg.norm(near, axis=1, keepdims=True)
+    texts = [[sentence(chance)] for _ in range(count)]
+    with without(address, "note_nearest"):
+        add_notes(address, owner, model, texts, near)
+    with without(address, "posting_own", "posting_shared"):
+        index()
     with psycopg.connect(address, autocommit=True) as connection:
-        connection.execute("VACUUM ANALYZE memory_note")
+        connection.execute(
+            "CREATE TABLE plain AS SELECT id, owner_id, deleted_at,"
+            " to_tsvector('english', content) AS search FROM memory_note"
+        )
+        connection.execute("CREATE INDEX plain_search ON plain USING gin (search)")
+        connection.execute("GRANT SELECT ON plain TO PUBLIC")
+    analyze(address, "memory_note", "memory_searchtext", "memory_posting", "memory_term", "plain")
 
 
 NEAREST = (
@@ -146,8 +105,8 @@ NEAREST = (
     " AND owner_id = %s ORDER BY distance LIMIT {limit}"
 )
 WORDS = (
-    "SELECT id, ts_rank(search, %s::tsquery) AS rank FROM memory_note WHERE deleted_at IS NULL"
-    " AND owner_id = %s AND search @@ %s::tsquery ORDER BY rank DESC LIMIT 30"
+    "SELECT id, ts_rank(search, q) AS rank FROM plain, to_tsquery('english', %s) AS q"
+    " WHERE deleted_at IS NULL AND owner_id = %s AND search @@ q ORDER BY rank DESC LIMIT 30"
 )
 
 
@@ -157,11 +116,9 @@ def nearest(connection: psycopg.Connection, vector: str, owner: int, limit: int)
         return connection.execute(NEAREST.format(limit=limit), [vector, owner]).fetchall()
 
 
-def hybrid(
-    connection: psycopg.Connection, vector: str, rare: str, query: str, owner: int
-) -> list[Any]:
+def hybrid(connection: psycopg.Connection, vector: str, query: str, owner: int) -> list[Any]:
     scores: dict[Any, float] = {}
-    words = connection.execute(WORDS, [query, owner, rare]).fetchall()
+    words = connection.execute(WORDS, [query, owner]).fetchall()
     for rows in (nearest(connection, vector, owner, 30), words):
         for rank, (key, _) in enumerate(rows, start=1):
             scores[key] = scores.get(key, 0.0) + 1 / (60 + rank)
@@ -172,8 +129,8 @@ def main() -> None:
     count = int(sys.argv[1]) if len(sys.argv) > 1 else NOTES
     with database() as address:
         from memory.access import create_key, principal
-        from memory.lexical import query_terms, quoted, selective, statistics
         from memory.llm.minilm import shared
+        from memory.text.words import terms
         from tests.cluster import owner_address
 
         owner = principal("bench")
@@ -184,10 +141,7 @@ def main() -> None:
         load(owner_address(address), owner.pk, model.name, vectors, count)
         asked = [f"what do we know: {text}" for text in texts[:QUERIES]]
         known = [str(model.encode(text)) for text in asked]
-        common = statistics()
-        terms = [query_terms(text, common) for text in asked]
-        any_of = [" | ".join(map(quoted, one)) for one in terms]
-        rare = [" | ".join(map(quoted, selective(one, common))) for one in terms]
+        any_of = [" | ".join(terms(text)) for text in asked]
         headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
 
         with server(address) as url, psycopg.connect(address, autocommit=True) as bare:
@@ -209,20 +163,17 @@ def main() -> None:
                 post(text)
             told.clear()
             floor: list[float] = []
-            every: list[float] = []
             near: list[float] = []
             product: list[float] = []
             http_only: list[float] = []
             for _ in range(ROUNDS):
-                for text, vector, query, few in zip(asked, known, any_of, rare, strict=True):
+                for text, vector, query in zip(asked, known, any_of, strict=True):
                     near.append(milliseconds(nearest, bare, vector, owner.pk, 20))
-                    every.append(milliseconds(hybrid, bare, vector, query, query, owner.pk))
-                    floor.append(milliseconds(hybrid, bare, vector, few, query, owner.pk))
+                    floor.append(milliseconds(hybrid, bare, vector, query, owner.pk))
                     product.append(milliseconds(post, text))
                     http_only.append(milliseconds(healthz))
             rows = {
                 "bare hybrid SQL": floor,
-                "  looked up by every term": every,
                 "bare nearest 20": near,
                 "POST /recall/notes": product,
                 "  of it inside the verb": told["inside"],

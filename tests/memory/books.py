@@ -15,12 +15,14 @@ from memory.models import (
     Decision,
     DistillFailure,
     Episode,
+    Feedback,
     GateRejection,
     Injection,
     LlmCall,
     Note,
 )
 from memory.stages.distill import distill
+from recall.models import Calibration, Impact
 from tests import factories
 
 #: Sentences that the extractive distiller takes for worth keeping.
@@ -86,7 +88,10 @@ def fill() -> None:
     DistillFailure.objects.create(unit=first.unit_key, owner=alice, kind="content", error="no JSON")
     LlmCall.objects.create(stage="distill", port="distill", model_asked="m", outcome="ok")
     keep_reply(Key.of("distill", "m", "1", ["q"]), "{}", model_real="m", unit=first.unit_key)
-    Injection.objects.create(owner=alice, mode="notes", outcome="no_hits", query="the queue?")
+    given = Injection.objects.create(owner=alice, mode="notes", outcome="no_hits", query="queue?")
+    Feedback.objects.create(principal=alice, note=new, verdict="useful", injection=given)
+    Impact.objects.create(injection=given, method="overlap", score=0.2, used=False)
+    Calibration.objects.create(kind="floors", embedder="m", values={}, principal=alice)
     emit(
         "We keep the job queue in Postgres, so one store is enough.",
         owner=alice,

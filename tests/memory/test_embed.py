@@ -259,8 +259,10 @@ def test_it_embeds_anew_after_a_change_of_model_and_can_be_interrupted(
     texts = [t for r in server.requests[asked:] for t in r.body["input"]]
     assert len([t for t in texts if t.startswith("Fact number")]) == 3, "two are done already"
     assert {n.embedding_model for n in map(fresh, made)} == {"scripted-two"}
-    assert TurnVector.objects.filter(model="scripted-two").count() == 2
-    assert reembed(clock=now).embedded == 0
+    assert second.turns == 2 + 5, "the turns, and those that the notes were taken from"
+    assert TurnVector.objects.filter(model="scripted-two").count() == 2 + 5
+    again = reembed(clock=now)
+    assert (again.embedded, again.turns) == (0, 0)
 
 
 def test_it_never_compares_vectors_of_two_models(alice: Principal) -> None:

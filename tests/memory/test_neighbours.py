@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import re
 import uuid
@@ -13,15 +14,20 @@ import pytest
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
-from memory import lexical
+from memory import tracks
 from memory.llm.vectors import Vector, cosine, unit
 from memory.models import Note, Principal
 from memory.neighbours import NEIGHBOURS_A_TRACK, older_neighbours
 from tests.cluster import owner_address
 from tests.factories import EMBED_MODEL, T0, at, note, three
 
-#: Notes in the table: enough that the planner must choose, few enough to be made in seconds.
-NOTES = 1_500
+#: Notes in the table, and how many are few there: enough that the index is worth walking, few
+#: enough to be made in seconds.
+NOTES, FEW = 1_500, 500
+
+#: Dead rows with one vector, and the living ones among them.
+# Why: many more than the graph looks at (HNSW_EF_SEARCH), so that it is full of the dead.
+DEAD, LIVING = 1_200, 30
 
 
 def vectors(count: int, seed: int) -> list[Vector]:
@@ -39,7 +45,6 @@ def fill(owner: Principal, made: list[Vector], **fields: object) -> list[Note]:
                 content=f"Note {number}",
                 unit_key=f"made:{number}",
                 content_key=f"{number}",
-                search=lexical.document((f"zebra{number}",)),
                 embedding=vector,
                 embedding_model=EMBED_MODEL,
                 valid_from=T0,
@@ -52,7 +57,10 @@ def fill(owner: Principal, made: list[Vector], **fields: object) -> list[Note]:
 
 
 @pytest.mark.slow
-def test_it_finds_the_nearest_by_the_index_and_an_owner_of_few_exactly(clone_db: str) -> None:
+def test_it_finds_the_nearest_by_the_index_and_an_owner_of_few_exactly(
+    clone_db: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tracks, "EXACT_ROWS_MAX", FEW)
     alice, bob, _ = three()
     made = vectors(NOTES, seed=1)
     rows = fill(alice, made)
@@ -71,16 +79,19 @@ def test_it_finds_the_nearest_by_the_index_and_an_owner_of_few_exactly(clone_db:
             found = older_neighbours(new, now=at(days=2), floor=-1.0, limit=NEIGHBOURS_A_TRACK)
         sql = next(query["sql"] for query in seen if "<=>" in query["sql"])
         assert ("note_nearest" in plan(sql)) is indexed, plan(sql)
+        walks = [query["sql"] for query in seen if "iterative_scan" in query["sql"]]
+        assert bool(walks) is indexed and all("SET LOCAL" in sql for sql in walks)
         ids = {one.note.pk for one in found}
         assert len(ids) == NEIGHBOURS_A_TRACK
         assert len(ids & {row.pk for row in wanted}) >= NEIGHBOURS_A_TRACK - 1
 
 
 def plan(sql: str) -> str:
-    """How Postgres would run it, without the numbers of the vector."""
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute("SET LOCAL hnsw.iterative_scan = strict_order")
-        cursor.execute(f"EXPLAIN {sql}")
+    """How Postgres would run what it asks, without the numbers of the vector."""
+    question = re.search(r"SELECT .* LIMIT \d+", sql)
+    assert question, sql
+    with tracks.wide_scan(), connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN {question.group()}")
         return "\n".join(re.sub(r"'\[[^']*'", "VECTOR", line) for (line,) in cursor.fetchall())
 
 
@@ -149,5 +160,27 @@ def test_it_puts_no_floor_into_the_search_for_the_nearest() -> None:
     nearest = next(query["sql"] for query in seen if "<=>" in query["sql"])
     where = nearest.split("WHERE", 1)[1].split("ORDER BY")[0]
     assert "<=>" not in where and f"LIMIT {NEIGHBOURS_A_TRACK}" in nearest
-    settings = [query["sql"] for query in seen if "iterative_scan" in query["sql"]]
-    assert settings and all("SET LOCAL" in sql for sql in settings)
+
+
+class Undone(Exception):
+    """Rolls the dead back."""
+
+
+@pytest.mark.slow
+def test_it_loses_none_of_many_alike_among_the_dead(clone_db: str) -> None:
+    """Inserts that were rolled back stay in the graph until a vacuum: whoever walks it from one to
+    the next sees them all and the living not."""
+    alice, _, _ = three()
+    same = vectors(1, seed=4)[0]
+    with contextlib.suppress(Undone), transaction.atomic():
+        fill(alice, [same] * DEAD)
+        raise Undone
+    alive = fill(alice, [same] * LIVING)
+    pool = Note.objects.visible_to(alice).live(at(days=9))
+    for _ in range(3):
+        found = tracks.nearest(pool, same, EMBED_MODEL, depth=DEAD)
+        assert [key for key, _ in found] == sorted(row.pk for row in alive)
+        assert all(near == pytest.approx(1.0, abs=1e-3) for _, near in found)
+    new = note(alice, "Something else entirely.", when=at(days=1), embedding=same)
+    near = older_neighbours(new, now=at(days=2), floor=0.9, limit=LIVING)
+    assert len(near) == NEIGHBOURS_A_TRACK

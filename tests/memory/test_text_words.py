@@ -8,7 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.text.stem import stem
-from memory.text.words import TERM_CHARS_MAX, meaningful, normalise, terms, words
+from memory.text.words import (
+    TERM_CHARS_MAX,
+    meaningful,
+    normalise,
+    spellings,
+    terms,
+    words,
+)
+from tests.growth import GROWTH_MAX, growth
 
 
 @pytest.mark.parametrize(
@@ -25,6 +33,13 @@ from memory.text.words import TERM_CHARS_MAX, meaningful, normalise, terms, word
         ("C++ or C#", ["c++", "c", "or", "c#", "c"]),
         (".env", [".env", "env"]),
         ("the user's don't", ["the", "user", "dont"]),
+        ("I'd we'll they’ve O'Reilly", ["i", "we", "they", "oreilly", "reilly"]),
+        ("app.py:42", ["app.py:42", "app.py", "42", "app", "py"]),
+        ("std::map", ["std::map", "std", "map"]),
+        ("ภาษา", ["ภา", "าษ", "ษา"]),
+        ("데이터베이스", ["데이", "이터", "터베", "베이", "이스"]),
+        ("Привет, мир", ["привет", "мир"]),
+        ("k8s 🚀 pods", ["k8s", "pods"]),
         ("Über Straße naïve", ["uber", "strasse", "naive"]),
         ("設備清單", ["設備", "備清", "清單"]),
         ("用", ["用"]),
@@ -51,6 +66,43 @@ def test_it_asks_without_stop_words() -> None:
     ]  # fmt: skip
     assert terms("Warum haben wir die Datenbank gewechselt?") == ["datenbank", "gewechselt"]
     assert terms("not never") == ["not", "never"]
+
+
+def test_it_finds_a_place_in_code_by_its_path_and_a_link_without_its_scheme() -> None:
+    assert "src/api/users.py" in words("it raised at src/api/users.py:42:7")
+    assert "example.org/a/b" in words("see https://example.org/a/b")
+    assert "repo\\src\\main.py" in words("C:\\repo\\src\\main.py")
+
+
+@pytest.mark.parametrize(
+    ("question", "asked"),
+    [
+        ("What kind of dog does Audrey have?", ["dog", "audrey"]),
+        ("How many retries, and which type of queue?", ["retries", "queue"]),
+        ("What type is the id column?", ["type", "id", "column"]),
+        ("Wie viele Zeilen hat welche Art von Datei?", ["zeilen", "datei"]),
+        ("Where is the bin folder, and is it MIT or ES?", ["bin", "folder", "mit", "es"]),
+        ("Wo ist die Datei mit den Ports?", ["datei", "ports"]),
+        ("I'd like what you've got", ["like", "got"]),
+        ("the of and to in for with", []),
+        ("was wie wo der die das", []),
+        ("設備", ["設備"]),
+    ],
+)
+def test_it_leaves_out_what_asks_and_keeps_what_is_asked_for(
+    question: str, asked: list[str]
+) -> None:
+    assert terms(question) == asked
+
+
+@given(st.text(max_size=400))
+def test_it_groups_the_same_words_by_what_they_spell(text: str) -> None:
+    assert [form for group in spellings(text) for form in group] == words(text)
+
+
+@pytest.mark.parametrize("piece", ["a:", "a/", "what kind ", "'d ", "a-B_", "用", "://", "e\u0301"])
+def test_it_takes_no_longer_than_the_text(piece: str) -> None:
+    assert growth(lambda size: terms(piece * (size // len(piece))), 4_000) < GROWTH_MAX
 
 
 @given(st.text(max_size=400))

@@ -12,9 +12,18 @@ from typing import Any
 from django.test import Client
 
 from memory.access import create_key, principal
-from memory.lexical import document
 from memory.llm.minilm import shared
-from memory.models import Evidence, Group, Note, Principal, Project, RawItem
+from memory.models import (
+    Evidence,
+    Group,
+    Note,
+    Principal,
+    Project,
+    RawItem,
+    Session,
+    TurnVector,
+)
+from memory.searchtexts import index_items, index_notes
 from memory.text.identity import dedup_key, sha256
 from memory.text.words import normalise
 
@@ -58,7 +67,6 @@ def unsaved(owner: Principal, content: str, *, project: str = "", **fields: Any)
         "project": Project.objects.get_or_create(name=project)[0] if project else None,
         "unit_key": f"test:{uuid.uuid4()}",
         "content_key": sha256(normalise(content)),
-        "search": document((title, content, context)),
         "valid_from": NOW - timedelta(days=30),
         "created_at": NOW - timedelta(days=30),
     }
@@ -72,11 +80,15 @@ def unsaved(owner: Principal, content: str, *, project: str = "", **fields: Any)
 def note(owner: Principal, content: str, **fields: Any) -> Note:
     made = unsaved(owner, content, **fields)
     made.save(force_insert=True)
+    index_notes()
     return made
 
 
 def notes(owner: Principal, contents: Iterable[str], **fields: Any) -> list[Note]:
-    return Note.objects.bulk_create([unsaved(owner, one, **fields) for one in contents])
+    made = Note.objects.bulk_create([unsaved(owner, one, **fields) for one in contents])
+    while index_notes():
+        pass
+    return made
 
 
 def turn(owner: Principal, body: str, **fields: Any) -> RawItem:
@@ -89,6 +101,19 @@ def turn(owner: Principal, body: str, **fields: Any) -> RawItem:
         "dedup_key": dedup_key(session, at, "user", body),
     }  # fmt: skip
     return RawItem.objects.create(**made | fields)
+
+
+def said(owner: Principal, body: str, *, project: str = "", **fields: Any) -> RawItem:
+    """A raw item as embed would leave it: found by its words and by what it means."""
+    if project:
+        fields["project"] = Project.objects.get_or_create(name=project)[0]
+    session = fields.setdefault("session", f"session of {body[:40]}")
+    Session.objects.get_or_create(owner=owner, source="claude-code", key=session)
+    made = turn(owner, body, **fields)
+    while index_items():
+        pass
+    TurnVector.objects.create(raw_item=made, model=shared().name, embedding=vector(body))
+    return made
 
 
 def evidence(of: Note, item: RawItem, quote: str) -> Evidence:

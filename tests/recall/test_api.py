@@ -12,7 +12,7 @@ from django.test import Client
 
 from memory.models import Injection, Note
 from memory.text.fence import MARK
-from tests.recall.making import NOW, client, note, notes, people
+from tests.recall.making import NOW, client, note, notes, people, said
 
 pytestmark = pytest.mark.django_db
 
@@ -41,12 +41,79 @@ def test_it_answers_a_prompt_by_post_and_by_get_alike() -> None:
     assert got.status_code == 200 and got.json()["text"] == posted["text"]
     assert "no-store" in got.headers["Cache-Control"]
     assert posted["outcome"] == "injected" and posted["notes"][0]["id"] == str(port.pk)
-    assert (
-        posted["notes"][0]["content"] == PORT
-        and posted["notes"][0]["tracks"]["semantic"]["rank"] == 1
-    )
+    assert posted["notes"][0]["content"] == PORT and posted["turns"] == []
     assert posted["degraded"] == [] and MARK in posted["text"]
     assert Injection.objects.as_pipeline().filter(owner=alice, session="s1").count() == 2
+
+
+@pytest.mark.parametrize("path", ["/recall/notes", "/recall/query"])
+def test_it_tells_every_number_when_asked_to_explain_and_few_otherwise(path: str) -> None:
+    alice = people().alice
+    note(alice, PORT)
+    note(alice, "Semicolons separate the columns of the export.")
+    who = client(alice)
+    short = who.get(path, {"query": ASKED}).json()
+    told = who.get(path, {"query": ASKED, "explain": "1"}).json()
+    name = "notes" if path.endswith("notes") else "results"
+    assert [one["id"] for one in short[name]] == [one["id"] for one in told[name]]
+    assert "tracks" not in short[name][0] and "words" not in short
+    first = told[name][0]
+    assert first["tracks"]["semantic"]["rank"] == 1 and first["cleared"]
+    assert sum(first["features"].values()) == pytest.approx(first["order"], abs=0.01)
+    assert told["words"] and told["timings"] and told["reranking"]["reranked"] is False
+    if name == "notes":
+        assert [hit["injected"] for hit in told["weighed"]] == [True, False]
+        assert told["weighed"][1]["refused"]
+
+
+def test_it_answers_a_query_by_post_and_by_get_alike() -> None:
+    alice = people().alice
+    one, item = note(alice, PORT, project="harbor"), said(alice, f"Mind you: {PORT}")
+    who = client(alice)
+    got = who.get("/recall/query", {"query": ASKED, "limit": "5"})
+    posted = post(who, "/recall/query", {"query": ASKED, "limit": 5})
+    assert got.status_code == posted.status_code == 200
+    assert "no-store" in got.headers["Cache-Control"]
+    assert got.json()["results"] == posted.json()["results"]
+    found = {(row["source"], str(row["id"])) for row in got.json()["results"]}
+    assert found == {("note", str(one.pk)), ("turn", str(item.pk))}
+    only = who.get("/recall/query", {"query": ASKED, "sources": "turn"}).json()["results"]
+    assert [row["id"] for row in only] == [item.pk]
+    of = who.get("/recall/query", {"query": ASKED, "project": "harbor"}).json()["results"]
+    assert [row["id"] for row in of] == [str(one.pk)]
+
+
+@pytest.mark.parametrize("path", ["/recall/notes", "/recall/query"])
+def test_it_asks_about_the_past_by_the_door(path: str) -> None:
+    alice = people().alice
+    note(alice, PORT, valid_from=NOW - timedelta(days=30), valid_to=NOW - timedelta(days=10))
+    note(alice, PORT.replace("5433", "6001"), valid_from=NOW - timedelta(days=10))
+    who, name = client(alice), "notes" if path.endswith("notes") else "results"
+
+    def contents(**at: str) -> list[str]:
+        answer = who.get(path, {"query": ASKED} | at)
+        assert answer.status_code == 200, answer.content
+        return [row["content"] for row in answer.json()[name]]
+
+    then = (NOW - timedelta(days=20)).isoformat()
+    assert contents() == [PORT.replace("5433", "6001")]
+    assert contents(as_of=then) == contents(as_of=then[:10]) == [PORT]
+    assert contents(known_at="2020-01-01T00:00:00Z") == []
+    assert who.get(path, {"query": ASKED, "as_of": "yesterday"}).status_code == 422
+
+
+def test_it_keeps_to_the_callers_budget() -> None:
+    alice = people().alice
+    notes(alice, [f"The staging database listens on port 54{n}." for n in range(10, 30)])
+    who = client(alice)
+    few = ask(who, notes=2)
+    assert len(few["notes"]) == 2
+    short = ask(who, characters=500)
+    assert 0 < len(short["notes"]) < 5 and len(short["text"]) <= 500
+    assert short["omitted"] == 5 - len(short["notes"])
+    got = post(who, "/recall/query", {"query": ASKED, "characters": 800}).json()
+    assert len(got["results"]) + got["omitted"] == 20
+    assert len(json.dumps(got["results"], separators=(",", ":"))) <= 900
 
 
 def test_it_answers_silence_with_200_and_the_reason() -> None:
@@ -80,7 +147,8 @@ def test_it_answers_one_note_and_404_for_somebody_elses() -> None:
     assert client(cast.alice).get("/recall/notes/not-an-id").status_code == 404
 
 
-PATHS = ["/recall/context", "/recall/notes", f"/recall/notes/{'0' * 8}-0000-0000-0000-{'0' * 12}"]
+ZERO = f"/recall/notes/{'0' * 8}-0000-0000-0000-{'0' * 12}"
+PATHS = ["/recall/context", "/recall/notes", "/recall/query", ZERO, "/recall/turns/1"]
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -96,6 +164,8 @@ def test_it_shows_every_reader_only_what_is_theirs_on_every_path() -> None:
     cast = people()
     mine = note(cast.alice, PORT, project="global")
     shared = note(cast.alice, f"{PORT} Shared.", project="global", visibility="team")
+    spoken = said(cast.alice, f"Only said: {PORT}")
+    told = said(cast.alice, f"Said to all of us: {PORT}", visibility="team")
     for who, seen in ((cast.alice, {mine, shared}), (cast.bob, {shared}), (cast.charlie, set())):
         as_who = client(who)
         for got in (ask(as_who), as_who.get("/recall/context").json()):
@@ -103,6 +173,15 @@ def test_it_shows_every_reader_only_what_is_theirs_on_every_path() -> None:
         for one in (mine, shared):
             status = as_who.get(f"/recall/notes/{one.pk}").status_code
             assert status == (200 if one in seen else 404)
+        heard = {mine: {spoken, told}, shared: {told}}.get(next(iter(seen & {mine}), shared), set())
+        heard = heard if seen else set()
+        queried = as_who.get("/recall/query", {"query": PORT}).json()
+        assert {str(row["id"]) for row in queried["results"]} == {
+            str(one.pk) for one in (*seen, *heard)
+        }
+        for item in (spoken, told):
+            status = as_who.get(f"/recall/turns/{item.pk}").status_code
+            assert status == (200 if item in heard else 404)
 
 
 def test_it_takes_identity_from_the_key_and_from_nothing_else() -> None:
@@ -119,10 +198,11 @@ def test_it_lets_a_key_raise_the_floor_and_only_operate_lower_it(settings: LazyS
     assert ask(client(alice), floor=score + 0.001)["outcome"] == "below_floor"
     settings.ARGUS = settings.ARGUS.model_copy(update={"recall_floor": score + 0.001})
     low = ask(client(alice), floor=0.0)
-    assert (low["outcome"], low["floors"]["score"]) == ("below_floor", score + 0.001)
+    assert low["outcome"] == "below_floor"
+    assert low["floors"]["note"]["score"] == pytest.approx(score + 0.001, abs=1e-4)
     assert ask(client(alice, "recall", "operate"), floor=0.0)["outcome"] == "injected"
     row = Injection.objects.as_pipeline().latest("pk")
-    assert row.floors["score"] == 0.0
+    assert row.floors["note"]["score"] == row.floors["turn"]["score"] == 0.0
 
 
 @pytest.mark.parametrize(
@@ -137,6 +217,21 @@ def test_it_says_what_is_wrong_with_a_request(body: Any) -> None:
     answer = post(client(people().alice), "/recall/notes", body)
     assert answer.status_code == 422, answer.content
     assert answer.headers["Content-Type"] == "application/problem+json"
+    assert answer.json()["code"] == "invalid" and answer.json()["errors"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {}, {"query": ""}, {"query": "x" * 5_000}, {"query": ASKED, "limit": 0},
+        {"query": ASKED, "limit": 51}, {"query": ASKED, "sources": "all of them"},
+        {"query": ASKED, "characters": 1}, {"query": ASKED, "as_of": "soon"},
+        {"query": ASKED, "project": "p" * 5_000},
+    ],
+)  # fmt: skip
+def test_it_says_what_is_wrong_with_a_query(body: Any) -> None:
+    answer = post(client(people().alice), "/recall/query", body)
+    assert answer.status_code == 422, answer.content
     assert answer.json()["code"] == "invalid" and answer.json()["errors"]
 
 
@@ -157,9 +252,23 @@ def test_it_says_that_a_body_is_not_json(data: bytes) -> None:
     ],
 )  # fmt: skip
 def test_it_answers_any_prompt_with_200_and_a_row(query: str) -> None:
-    got = ask(client(people().alice), query)
+    who = client(people().alice)
+    got = ask(who, query)
     assert got["outcome"] in ("gated", "no_hits")
     assert Injection.objects.as_pipeline().filter(pk=got["injection"]).exists()
+    if 0 < len(query) <= 4_000 and "\ud83d" not in query:
+        answer = post(who, "/recall/query", {"query": query})
+        assert (answer.status_code, answer.json()["results"]) == (200, [])
+
+
+@pytest.mark.parametrize("project", ["a\x00b", "'; DROP TABLE x", "🔴", "%s{}"])
+@pytest.mark.parametrize("path", ["/recall/notes", "/recall/query"])
+def test_it_answers_any_project_with_200_and_nothing(path: str, project: str) -> None:
+    alice = people().alice
+    note(alice, PORT, project="harbor")
+    answer = post(client(alice), path, {"query": ASKED, "project": project})
+    assert answer.status_code == 200, answer.content
+    assert not (answer.json().get("notes") or answer.json().get("results"))
 
 
 def test_it_is_refused_by_capture_when_its_own_block_comes_back() -> None:

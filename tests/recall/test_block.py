@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -27,6 +28,43 @@ def test_it_says_where_when_and_from_whom() -> None:
     ).text
     assert "- [harbor, 2026-08-01, the user said] Use port 5433." in text
     assert "- [no project, 2026-08-01, the assistant said] Read it." in text
+
+
+def said(excerpt: str, **fields: Any) -> dict[str, Any]:
+    return {
+        "id": 12, "project__name": "harbor", "occurred_at": NOW, "role": "user", "kind": "turn",
+        "speaker": "", "shared_by": "", "excerpt": excerpt,
+    } | fields  # fmt: skip
+
+
+def test_it_says_of_a_turn_that_it_is_verbatim_and_where_to_read_on() -> None:
+    text = render(
+        [
+            said("Use port 5433."),
+            said("Read it.", speaker="Melanie", shared_by="bob", project__name=None),
+            said("Chapter one.", role="", kind="document"),
+        ]
+    ).text
+    assert "- [harbor, 2026-08-01, the user said, verbatim, turn 12] Use port 5433." in text
+    assert "- [no project, 2026-08-01, shared by bob, Melanie, verbatim, turn 12] Read it." in text
+    assert "- [harbor, 2026-08-01, a document, verbatim, turn 12] Chapter one." in text
+
+
+def test_it_says_what_no_longer_holds_and_which_note_holds_instead() -> None:
+    gone = row("Use port 5432.", state="superseded", replaced_by={"id": "5f0c", "title": "t"})
+    ended = row("Deploys are frozen.", state="ended", replaced_by=None)
+    lines = render([gone, ended, row("Use port 5433.", state="live")]).text.splitlines()
+    assert "the user said, superseded since by note 5f0c] Use port 5432." in lines[2]
+    assert "the user said, ended since] Deploys are frozen." in lines[3]
+    assert "since" not in lines[4]
+
+
+@pytest.mark.parametrize("name", ["a]b\n[c", "x" * 5_000, "{'id': 1, 'tags': ['a']}", "\u202e]"])
+def test_it_is_known_again_by_its_lines_whoever_is_said_to_have_spoken(name: str) -> None:
+    text = render([row("Use port 5433.", said_by=name), said("Use port 5434.", speaker=name)]).text
+    bare = text.splitlines()[1:-1]
+    assert len(bare) == 3 and all(len(line) < 250 for line in bare)
+    assert unwrap("\n".join(bare)) == ("", True)
 
 
 def test_it_says_that_it_is_data_and_no_order_and_carries_the_mark() -> None:
@@ -76,6 +114,16 @@ def test_it_stays_under_both_caps_in_scripts_of_three_and_four_bytes() -> None:
 def test_it_leaves_out_a_note_that_is_too_long_and_takes_the_next() -> None:
     block = render([row("x" * 9_000), row("Use port 5433.")])
     assert (block.included, block.omitted) == ((1,), 1)
+
+
+def test_it_keeps_to_the_characters_it_was_given_and_never_to_more_than_its_own() -> None:
+    rows = [row(f"Use port {n}.") for n in range(200)]
+    for characters in (100, 500, 1_000, 10**9):
+        block = render(rows, characters=characters)
+        assert len(block.text) <= min(characters, BLOCK_CHARACTERS_MAX)
+        assert len(block.included) + block.omitted == 200
+        assert block.text.count("Use port") == len(block.included)
+    assert render(rows, characters=100).text == ""
 
 
 def test_it_is_empty_when_nothing_fits() -> None:

@@ -8,9 +8,18 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from memory.models import Injection, LlmCall, PathRule, Principal, Project, ProjectAlias
+from memory.models import (
+    DedupVerdict,
+    Injection,
+    LlmCall,
+    PathRule,
+    Principal,
+    Project,
+    ProjectAlias,
+)
 from recall.context import CONTEXT_NOTES_MAX, Context, recall_context
-from tests.recall.making import NOW, note, people
+from recall.feedback import give_feedback
+from tests.recall.making import NOW, note, people, turn
 
 pytestmark = pytest.mark.django_db
 
@@ -115,3 +124,31 @@ def test_it_cuts_at_whole_notes_and_counts_the_rest() -> None:
     assert len(got.text) <= 8_000 and len(got.text.encode()) <= 9_500
     assert got.omitted == 12 - len(got.notes) > 0
     assert Injection.objects.as_pipeline().get(pk=got.injection).omitted == got.omitted
+
+
+def test_it_leaves_out_at_once_what_was_never_to_be_seen_again() -> None:
+    cast = people()
+    mine = note(cast.alice, "of harbor", project="harbor", embedding=None, visibility="team")
+    give_feedback(mine.pk, "never", principal=cast.bob, now=NOW)
+    assert (titles(context(cast.bob)), titles(context(cast.alice))) == ([], ["of harbor"])
+    Project.objects.create(name="tidepool")
+    give_feedback(mine.pk, "never", principal=cast.alice, now=NOW, project="tidepool")
+    assert titles(context(cast.alice)) == ["of harbor"], "silenced elsewhere"
+
+
+def test_it_gives_notes_and_no_turns() -> None:
+    alice = people().alice
+    turn(alice, "Only said in harbor.", project=Project.objects.create(name="harbor"))
+    assert context(alice).text == ""
+
+
+def test_it_says_whose_a_note_is_and_that_a_person_has_to_decide() -> None:
+    cast = people()
+    old = note(cast.bob, "port 5432", project="harbor", visibility="team", embedding=None)
+    new = note(cast.bob, "port 5433", project="harbor", visibility="team", embedding=None)
+    DedupVerdict.objects.create(
+        owner=cast.bob, note=new, target=old, verdict="supersede", status="pending"
+    )
+    got = context(cast.alice)
+    assert got.text.count("shared by bob") == got.text.count("disputed") == 2
+    assert all(row["shared_by"] == "bob" for row in got.as_json()["notes"])

@@ -1,4 +1,4 @@
-"""Prompt recall on the bundled demo: silence on what nobody recorded, else the right note."""
+"""Prompt recall on the bundled demo, prompt by prompt; `test_silence` has the measured shares."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pytest_django import DjangoDbBlocker
 from memory.access import principal
 from memory.pipeline import process
 from recall.notes import Recalled, recall_notes
+from recall.scoring import Hit
 from tests import cluster
 
 DEMO = Path(__file__).resolve().parents[1] / "fixtures" / "demo"
@@ -42,34 +43,6 @@ OFF_TOPIC = [
     "秋についての俳句を一つ書いてください",
     "如何用番茄和鸡蛋做一道简单的家常菜",
 ]
-
-#: What agents are asked every day, in the words of this work and about none of its facts.
-EVERYDAY = """\
-Fix the failing test in the login module
-Add a new column to the users table and write the migration
-Rename this function and update all call sites
-Why is the build so slow on my laptop today?
-Update the README with installation instructions for Windows
-The CI pipeline fails with exit code 137, what is wrong?
-How do I revert the last commit without losing changes?
-Add logging to the worker so that we can debug timeouts
-Change the colour of the submit button to green
-Create a Dockerfile for this project with multi-stage build
-Upgrade the dependencies and fix what breaks
-Add type hints to all functions in this file
-How do I run only one test file with pytest?
-Write a script that renames all files in a folder
-Add a retry with backoff to the HTTP client
-Parse the CSV file and compute the average per user
-Optimise this SQL query, it takes ten seconds
-Write documentation for the new endpoint
-Cache the result of this function for five minutes
-Mock the database in the integration tests
-Print the stack trace when an exception happens
-Use a connection pool instead of single connections""".splitlines()
-
-#: Of those, how many may find something all the same.
-EVERYDAY_FOUND_MAX = 1
 
 #: Prompt, working directory, and what the text that goes out must hold.
 ON_TOPIC = [
@@ -117,17 +90,15 @@ def recall(prompt: str, project: str = "harbor") -> Recalled:
 @pytest.mark.parametrize("prompt", OFF_TOPIC)
 def test_it_is_silent_about_what_nobody_recorded(demo: None, prompt: str) -> None:
     got = recall(prompt)
-    assert got.text == "", [(hit.note["content"], hit.fused.tracks) for hit in got.notes]
-
-
-def test_it_is_silent_for_most_of_a_days_work(demo: None) -> None:
-    found = {prompt: got.text for prompt in EVERYDAY if (got := recall(prompt, "other")).text}
-    assert len(found) <= EVERYDAY_FOUND_MAX, found
+    assert got.text == "", [numbers(hit) for hit in got.hits]
 
 
 @pytest.mark.parametrize(("prompt", "project", "holds"), ON_TOPIC)
 def test_it_recalls_what_was_recorded(demo: None, prompt: str, project: str, holds: str) -> None:
     got = recall(prompt, project)
-    assert holds in got.text, (got.outcome, got.asked, [
-        (hit.note["content"][:90], hit.refused, dict(hit.fused.tracks)) for hit in got.weighed[:6]
-    ])  # fmt: skip
+    assert holds in got.text, (got.outcome, got.asked, list(map(numbers, got.weighed[:6])))
+
+
+def numbers(hit: Hit) -> tuple[object, ...]:
+    judged = hit.judged
+    return (hit.source, hit.key, hit.facts.get("title"), round(judged.relevance, 2), judged.refused)

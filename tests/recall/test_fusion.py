@@ -63,3 +63,17 @@ def test_it_counts_a_key_that_a_track_names_twice_once() -> None:
 
 def test_it_makes_nothing_of_nothing() -> None:
     assert fuse({}) == fuse({"semantic": []}) == []
+
+
+@given(rankings, st.dictionaries(st.sampled_from(["semantic", "keyword", "third"]), st.just(0.5)))
+def test_it_counts_a_track_as_much_as_it_weighs(
+    tracks: dict[str, list[int]], weights: dict[str, float]
+) -> None:
+    fused = fuse(
+        {name: [(key, 0.0) for key in keys] for name, keys in tracks.items()}, weights=weights
+    )
+    expected: dict[int, float] = {}
+    for name, keys in tracks.items():
+        for rank, key in enumerate(keys, start=1):
+            expected[key] = expected.get(key, 0.0) + weights.get(name, 1.0) / (60 + rank)
+    assert {one.key: one.score for one in fused} == pytest.approx(expected, abs=1e-12)

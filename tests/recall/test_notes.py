@@ -6,14 +6,24 @@ from datetime import timedelta
 
 import pytest
 from django.conf import LazySettings
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
+from memory.llm.remote.rerank import shared
 from memory.models import DedupVerdict, Emission, Injection, LlmCall, Principal
-from recall.notes import NOTES_MAX, Recalled, recall_notes
+from recall.floors import shipped
+from recall.notes import NOTES_MAX, Recalled, Wanted, recall_notes
+from recall.query import recall_query
 from recall.scoring import SAME_PROJECT_BOOST
-from tests.recall.making import NOW, note, notes, people
+from tests.openai_server import RERANK, fails, ranks, running
+from tests.recall.making import NOW, evidence, note, notes, people, said
 
 ASKED = "Which port does the staging database use?"
 PORT = "The staging database listens on port 5433."
+
+#: Statements of one prompt recall, its ledger row among them.
+# Why: each is a round trip where the database is another machine.
+ROUND_TRIPS_MAX = 20
 
 
 def recall(prompt: str, who: Principal, *, cwd: str = "", session: str = "") -> Recalled:
@@ -45,8 +55,10 @@ def test_it_puts_the_note_that_answers_before_the_agent_and_tells_every_number()
     assert first["tracks"]["semantic"]["rank"] == first["tracks"]["keyword"]["rank"] == 1
     assert first["score"] == pytest.approx(2 / 61 * SAME_PROJECT_BOOST, abs=1e-6)
     assert hits[str(other.pk)]["refused"] and not hits[str(other.pk)]["injected"]
-    assert row.floors == {"score": 0.015, "semantic": 0.36, "keyword": 0.04}
-    assert {"embed", "semantic", "keyword", "total"} <= set(row.timings)
+    shipped_ = shipped("minilm-l6-v2-int8-pad768", score=0.015)
+    assert row.floors["note"] == shipped_["note"].as_json() != row.floors["turn"]
+    assert row.floors["calibration"] is None
+    assert {"embed", "keyword", "note", "turn", "total"} <= set(row.timings)
     assert row.characters == len(got.text) and row.model_asked == "minilm-l6-v2-int8-pad768"
     emitted = Emission.objects.get(owner=alice)
     assert (emitted.kind, emitted.reference) == ("recall", str(row.pk))
@@ -98,22 +110,41 @@ def test_it_takes_a_place_that_postgres_cannot_hold() -> None:
     assert "\x00" not in the_row(got).session + the_row(got).cwd
 
 
+def away(settings: LazySettings) -> None:
+    settings.ARGUS = settings.ARGUS.model_copy(
+        update={"embedder": "url", "embed_url": "http://127.0.0.1:9/v1", "embed_model": "m"}
+    )
+
+
 def test_it_answers_by_words_alone_when_the_embedder_is_away_and_says_so(
     clone_db: str, settings: LazySettings
 ) -> None:
     alice = people().alice
     port = note(alice, PORT)
-    settings.ARGUS = settings.ARGUS.model_copy(
-        update={"embedder": "url", "embed_url": "http://127.0.0.1:9/v1", "embed_model": "m"}
-    )
+    # What weighs in a question is told from how many texts hold its words.
+    notes(alice, [f"Whoever wants to use printer {n} asks at the desk." for n in range(9)])
+    away(settings)
     got = recall(ASKED, alice)
-    assert got.outcome == "injected" and got.notes[0].note["id"] == port.pk
+    assert got.outcome == "injected" and [hit.key for hit in got.hits] == [port.pk]
     told = got.as_json()
     assert told["degraded"] == ["semantic"] and told["detail"].startswith("semantic: ")
     row = the_row(got)
     assert row.degraded == ["semantic"] and row.outcome == "injected"
-    assert set(row.hits[0]["tracks"]) == {"keyword"}
+    assert "keyword" in row.hits[0]["tracks"] and row.hits[0]["cosine"] is None
+    assert not any("semantic" in hit["tracks"] for hit in row.hits)
     assert LlmCall.objects.get(stage="recall").outcome != "ok"
+
+
+def test_it_answers_a_query_by_words_alone_and_keeps_silent_about_what_it_only_means(
+    clone_db: str, settings: LazySettings
+) -> None:
+    alice = people().alice
+    one, item = note(alice, PORT), said(alice, f"Mind you: {PORT}")
+    away(settings)
+    asked = recall_query(ASKED, principal=alice, now=NOW)
+    assert {hit.key for hit in asked.hits} == {one.pk, item.pk}
+    assert asked.as_json()["degraded"] == ["semantic"]
+    assert recall("Where does our test system take its connections?", alice).hits == ()
 
 
 @pytest.mark.django_db
@@ -139,8 +170,8 @@ def test_it_gives_at_most_five() -> None:
 @pytest.mark.django_db
 def test_it_counts_the_notes_that_did_not_fit() -> None:
     alice = people().alice
-    long = ["The staging database listens on port 5433. " + f"Detail {n}. " * 150 for n in range(5)]
-    notes(alice, long, title="The staging database listens on port 5433.")
+    long = [f"The staging database listens on port 543{n}. " * 50 for n in range(5)]
+    notes(alice, long, title="The staging database listens on a port.")
     got = recall(ASKED, alice)
     assert got.omitted == the_row(got).omitted == 5 - len(got.notes) > 0
     assert len(got.text) <= 8_000
@@ -151,11 +182,12 @@ def test_it_prefers_the_project_that_asks_among_equals() -> None:
     alice = people().alice
     own = note(alice, "The staging database of ours listens on port 5433.", project="harbor")
     other = note(alice, "The staging database of ours listens on port 5544.", project="tidepool")
+    notes(alice, [f"Column {n} of the export is for ports." for n in range(20)])
     for project, first in (("harbor", own), ("tidepool", other)):
         got = recall(
             "Which port does our staging database listen on?", alice, cwd=f"/src/{project}"
         )
-        assert got.notes[0].note["id"] == first.pk
+        assert got.notes[0].key == first.pk
 
 
 @pytest.mark.django_db
@@ -174,10 +206,11 @@ def test_it_reads_the_floor_of_the_machine_and_of_the_call(settings: LazySetting
     alice = people().alice
     note(alice, PORT)
     score = recall(ASKED, alice).weighed[0].score
-    equal = recall_notes(ASKED, principal=alice, now=NOW, floor=score)
-    above = recall_notes(ASKED, principal=alice, now=NOW, floor=score + 1e-9)
+    equal = recall_notes(ASKED, principal=alice, now=NOW, wanted=Wanted(floor=score))
+    above = recall_notes(ASKED, principal=alice, now=NOW, wanted=Wanted(floor=score + 1e-9))
     assert (equal.outcome, above.outcome) == ("injected", "below_floor")
-    assert the_row(above).floors["score"] == score + 1e-9
+    assert the_row(above).options["floor"] == score + 1e-9
+    assert the_row(above).floors["turn"]["score"] == pytest.approx(score, abs=1e-4)
     settings.ARGUS = settings.ARGUS.model_copy(update={"recall_floor": 0.5})
     assert recall(ASKED, alice).outcome == "below_floor"
 
@@ -236,3 +269,152 @@ def test_it_says_of_both_notes_that_a_person_has_still_to_decide() -> None:
     recalled = recall(ASKED, alice)
     assert recalled.text.count("disputed: a newer statement waits for a decision") == 2
     assert all(told["disputed"] for told in recalled.as_json()["notes"])
+
+
+#: Says it in the words of the question.
+SPOKEN = "The staging database does use a port, and it is port 5433."
+
+
+@pytest.mark.django_db
+def test_it_puts_a_turn_before_the_agent_that_no_note_was_made_of() -> None:
+    alice = people().alice
+    item = said(alice, SPOKEN)
+    got = recall(ASKED, alice)
+    assert (got.outcome, [hit.key for hit in got.turns], got.notes) == ("injected", [item.pk], ())
+    assert f"the user said, verbatim, turn {item.pk}] {SPOKEN}" in got.text
+    row = the_row(got)
+    assert (row.turn_ids, row.note_ids) == ([item.pk], [])
+    assert row.hits[0]["turn"] == item.pk and row.hits[0]["injected"]
+    assert got.as_json()["turns"][0]["excerpt"] == SPOKEN
+
+
+@pytest.mark.django_db
+def test_it_asks_more_of_a_turn_than_of_a_note() -> None:
+    alice = people().alice
+    text = "Our staging database was moved."
+    item = said(alice, text)
+    got = recall(ASKED, alice)
+    assert got.outcome == "below_floor"
+    assert got.floors["turn"].relevance > got.floors["note"].relevance
+    (hit,) = got.weighed
+    assert (hit.key, hit.judged.refused) == (item.pk, "below the floor of relevance")
+    one = note(alice, text)
+    got = recall(ASKED, alice)
+    assert [hit.key for hit in got.hits] == [one.pk]
+
+
+@pytest.mark.django_db
+def test_it_takes_notes_first_and_turns_after_them_whichever_fits_best() -> None:
+    alice = people().alice
+    item = said(alice, SPOKEN)
+    vague = note(alice, "The staging database has a port of its own.")
+    got = recall(ASKED, alice)
+    assert [hit.key for hit in got.hits] == [vague.pk, item.pk]
+    lines = [line for line in got.text.splitlines() if line.startswith("- ")]
+    assert "verbatim" not in lines[0] and "verbatim" in lines[1]
+    notes(alice, [f"The staging database has port 54{n}." for n in range(10, 20)])
+    assert all(hit.source == "note" for hit in recall(ASKED, alice).hits)
+
+
+@pytest.mark.django_db
+def test_it_says_what_a_note_says_and_not_the_turn_again() -> None:
+    alice = people().alice
+    item = said(alice, SPOKEN)
+    one = note(alice, SPOKEN)
+    evidence(one, item, SPOKEN)
+    got = recall(ASKED, alice)
+    assert [hit.key for hit in got.hits] == [one.pk] and got.hits[0].turns == (item.pk,)
+    assert got.text.count("5433") == 1
+
+
+@pytest.mark.django_db
+def test_it_takes_relevance_for_the_reason_to_be_silent() -> None:
+    """The rank alone would let the best of a bad lot by."""
+    alice = people().alice
+    note(alice, "The release notes are written on Thursday.")
+    got = recall("Which database migrations are risky on a Thursday afternoon, and why?", alice)
+    (hit,) = got.weighed
+    assert got.outcome == "below_floor" and hit.score > got.floors["note"].score
+    assert hit.judged.refused and hit.judged.relevance < got.floors["note"].relevance
+
+
+@pytest.mark.django_db
+def test_it_says_when_what_answers_is_too_long_to_be_given_whole() -> None:
+    alice = people().alice
+    note(alice, "The staging database listens on port 5433. " * 300, title=PORT)
+    got = recall(ASKED, alice)
+    row = the_row(got)
+    assert (got.outcome, row.outcome, got.text) == ("too_long", "too_long", "")
+    assert got.omitted == row.omitted == 1
+    assert not row.hits[0]["injected"] and not row.hits[0]["refused"]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("wanted", "most"), [(Wanted(notes=2), 2), (Wanted(characters=500), 3)])
+def test_it_keeps_to_the_budget_of_the_caller(wanted: Wanted, most: int) -> None:
+    alice = people().alice
+    notes(alice, [f"The staging database listens on port 54{n}." for n in range(10, 30)])
+    got = recall_notes(ASKED, principal=alice, now=NOW, wanted=wanted)
+    assert 0 < len(got.hits) <= most and len(got.text) <= wanted.characters
+    assert got.text.count("listens on port") == len(got.hits)
+
+
+@pytest.mark.django_db
+def test_it_leaves_out_what_is_not_of_the_project_that_was_asked_for() -> None:
+    alice = people().alice
+    notes(alice, [f"The staging database listens on port 54{n}." for n in range(10, 40)],
+          project="harbor")  # fmt: skip
+    own = note(alice, "The staging database has a port in tidepool.", project="tidepool")
+    got = recall_notes(ASKED, principal=alice, now=NOW, wanted=Wanted(project="tidepool"))
+    assert [hit.key for hit in got.weighed] == [own.pk]
+    unknown = recall_notes(ASKED, principal=alice, now=NOW, wanted=Wanted(project="atlantis"))
+    assert (unknown.outcome, unknown.weighed) == ("no_hits", ())
+
+
+@pytest.mark.django_db
+def test_it_asks_the_database_a_bounded_number_of_times_however_much_there_is() -> None:
+    alice = people().alice
+
+    def asked() -> int:
+        with CaptureQueriesContext(connection) as ran:
+            assert recall(ASKED, alice, cwd="/src/harbor", session="s1").outcome == "injected"
+        frame = ("SAVEPOINT", "RELEASE SAVEPOINT", "SET LOCAL")
+        return len([one for one in ran if not one["sql"].startswith(frame)])
+
+    note(alice, PORT, project="harbor")
+    said(alice, SPOKEN, project="harbor")
+    few = asked()
+    many = notes(
+        alice, [f"The staging database has port {n}." for n in range(60)], project="harbor"
+    )
+    for n in range(20):
+        evidence(many[n], said(alice, f"The staging database has port {n}."), many[n].content)
+    assert few <= ROUND_TRIPS_MAX
+    assert asked() <= ROUND_TRIPS_MAX
+
+
+@pytest.mark.django_db
+def test_it_lets_a_reranker_order_prompts_where_that_is_switched_on_and_notes_stay_first(
+    settings: LazySettings,
+) -> None:
+    alice = people().alice
+    item = said(alice, SPOKEN)
+    made = notes(alice, [f"The staging database has port {n}." for n in range(3)])
+    usual = [hit.key for hit in recall(ASKED, alice).hits]
+    assert usual[-1] == item.pk and len(usual) == 4
+    shared.cache_clear()
+    with running() as server:
+        given = {"rerank_url": server.url, "rerank_model": "scripted-rerank"}
+        settings.ARGUS = settings.ARGUS.model_copy(update=given)
+        assert [hit.key for hit in recall(ASKED, alice).hits] == usual
+        assert not server.requests, "an agent waits: off until somebody asks for it"
+        settings.ARGUS = settings.ARGUS.model_copy(update={"rerank_prompts": True})
+        server.script(RERANK, ranks([0.1, 0.2, 0.3, 0.9]), fails(500), fails(500), fails(500))
+        got = recall(ASKED, alice)
+        assert [hit.key for hit in got.hits] == [*usual[2::-1], item.pk]
+        assert got.as_json()["reranked"] is True
+        failed = recall(ASKED, alice)
+        assert [hit.key for hit in failed.hits] == usual
+        assert failed.as_json()["reranked"] is False
+        assert the_row(failed).options["reranking"]["why"]
+    assert {row.pk for row in made} == set(usual[:3])

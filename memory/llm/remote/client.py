@@ -16,6 +16,7 @@ from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from typing import Any, NoReturn
 
+import httpx2
 import openai
 from openai import OpenAI
 
@@ -23,7 +24,7 @@ from memory.errors import ContentError
 from memory.llm.calls import Away, Reply
 from memory.llm.remote.bounded import open_client
 from memory.llm.remote.endpoints import Endpoint
-from memory.llm.remote.wire import read_chat, read_embeddings
+from memory.llm.remote.wire import read_chat, read_embeddings, read_opening, read_ranking
 from memory.llm.vectors import BadVectors
 from memory.text.clean import clean_text
 
@@ -112,6 +113,49 @@ def embeddings(endpoint: Endpoint, texts: Sequence[str]) -> Reply:
     except openai.OpenAIError as error:
         _translate(error, endpoint)
     return read_embeddings(answer.content, endpoint.provider)
+
+
+def rerank(endpoint: Endpoint, query: str, texts: Sequence[str], *, bare: bool) -> Reply:
+    """One rerank call; scores by position. Raises Away or ContentError.
+
+    `bare`: in the words of text-embeddings-inference, which serves one model and names none.
+    """
+    named = {
+        "model": endpoint.model,
+        "query": query,
+        "documents": list(texts),
+        "top_n": len(texts),
+    }
+    body = {"query": query, "texts": list(texts), "truncate": True} if bare else named
+    try:
+        answer = _client(endpoint).post("/rerank", cast_to=httpx2.Response, body=body)
+    except openai.OpenAIError as error:
+        _translate(error, endpoint)
+    return read_ranking(answer.content, endpoint.provider)
+
+
+def opening(
+    endpoint: Endpoint, texts: Sequence[str], *, dialect: Dialect, tokens_max: int, likeliest: int
+) -> Reply:
+    """The first tokens of a completion of (system, user) with their likeliest alternatives.
+
+    Raises Away or ContentError. A server that knows no log-probabilities may leave them out.
+    """
+    system, user = texts
+    parameters: dict[str, Any] = {dialect.tokens_name: tokens_max}
+    if dialect.temperature:
+        parameters["temperature"] = 0
+    try:
+        answer = _client(endpoint).chat.completions.with_raw_response.create(
+            model=endpoint.model,
+            messages=[{"role": "system", "content": system}, {"role": "user", "content": user}],
+            logprobs=True,
+            top_logprobs=likeliest,
+            **parameters,
+        )
+    except openai.OpenAIError as error:
+        _translate(error, endpoint)
+    return read_opening(answer.content, endpoint.provider)
 
 
 def adapt(dialect: Dialect, message: str) -> Dialect | None:

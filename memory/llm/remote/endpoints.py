@@ -18,7 +18,7 @@ QUERY_TIMEOUT_SECONDS = 1.5
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where a port is served. `kind` keeps chat and embeddings of one host apart when one rests."""
+    """Where a port is served. `kind` keeps what one host serves apart when a part of it rests."""
 
     kind: str
     url: str
@@ -41,6 +41,13 @@ def embed_endpoint() -> Endpoint:
     """The embeddings endpoint of the settings."""
     env = settings.ARGUS
     return _endpoint("embed", env.embed_url, env.embed_model, env.embed_key)
+
+
+def rerank_endpoint() -> Endpoint:
+    """The rerank endpoint of the settings, with its own short deadline: an agent waits."""
+    env = settings.ARGUS
+    endpoint = _endpoint("rerank", env.rerank_url, env.rerank_model, env.rerank_key)
+    return replace(endpoint, timeout_seconds=env.rerank_timeout_seconds)
 
 
 def query_endpoint(endpoint: Endpoint) -> Endpoint:

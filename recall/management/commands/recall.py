@@ -1,21 +1,30 @@
-"""`manage.py recall "PROMPT"`: what an agent would get, and every number that decided."""
+"""`manage.py recall "PROMPT"`: what an agent would get, and with --explain every number of it."""
 
 from __future__ import annotations
 
 import os
+from datetime import UTC, datetime, time
 from typing import Any
 
 from django.core.management.base import CommandParser
 from django.utils import timezone
+from django.utils.dateparse import parse_date, parse_datetime
 
 from memory.access import principal
+from memory.errors import RefusedError
 from memory.management.base import ArgusCommand, plain_errors
-from recall.notes import Recalled, recall_notes
-from recall.scoring import Hit
+from recall.block import BLOCK_CHARACTERS_MAX
+from recall.explain import explain
+from recall.notes import NOTES_ASKED_MAX, NOTES_MAX, Recalled, Wanted, recall_notes
+from recall.query import Answered, recall_query
+from recall.search import Past
+
+#: Hits explained.
+EXPLAINED_MAX = 10
 
 
 class Command(ArgusCommand):
-    help = "Recall for a prompt; prints gates, floors, ranks and scores. Writes an injection row."
+    help = "Recall for a prompt, or answer a query; says why with --explain. Writes a ledger row."
 
     def add_arguments(self, parser: CommandParser) -> None:
         super().add_arguments(parser)
@@ -23,41 +32,98 @@ class Command(ArgusCommand):
         parser.add_argument("--cwd", default=os.getcwd(), help="where the prompt is typed")
         parser.add_argument("--session", default="")
         parser.add_argument("--floor", type=float, help="floor of the final score")
+        parser.add_argument("--project", default="", help="only what is of this project")
+        parser.add_argument("--query", action="store_true", help="ask on purpose: turns, no floors")
+        parser.add_argument("--notes", type=int, default=NOTES_MAX, metavar="N", help="at most N")
+        parser.add_argument("--characters", type=int, default=BLOCK_CHARACTERS_MAX, metavar="N")
+        parser.add_argument("--as-of", type=_moment, help="what held then: a date or an instant")
+        parser.add_argument("--known-at", type=_moment, help="what Argus knew then")
+        parser.add_argument("--explain", action="store_true", help="why each hit is where it is")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        if not 1 <= options["notes"] <= NOTES_ASKED_MAX:
+            raise RefusedError(f"--notes is from 1 to {NOTES_ASKED_MAX}")
+        now = timezone.now()
+        asked = {"principal": principal(), "cwd": options["cwd"], "session": options["session"]}
+        past = Past.asked(as_of=options["as_of"], known_at=options["known_at"], now=now)
         with plain_errors():
-            recalled = recall_notes(
-                options["prompt"],
-                principal=principal(),
-                cwd=options["cwd"],
-                session=options["session"],
-                floor=options["floor"],
-                now=timezone.now(),
-            )
-        self.say(recalled.as_json(), as_json=options["json"], line=explain(recalled))
+            told: Answered | Recalled
+            if options["query"]:
+                told = recall_query(
+                    options["prompt"],
+                    **asked,
+                    project=options["project"],
+                    limit=options["notes"],
+                    characters=options["characters"],
+                    past=past,
+                    now=now,
+                )
+                line = _results(told, why=options["explain"])
+            else:
+                wanted = Wanted(
+                    options["notes"],
+                    options["characters"],
+                    options["floor"],
+                    options["project"],
+                    past,
+                )
+                told = recall_notes(options["prompt"], **asked, wanted=wanted, now=now)
+                line = _recalled(told, why=options["explain"])
+        self.say(told.as_json(explain=options["explain"]), as_json=options["json"], line=line)
 
 
-def explain(recalled: Recalled) -> str:
-    """The recall as a table: gates, floors, each hit with its ranks, scores and fate."""
-    asked, tracks = recalled.asked, recalled.tracks
+def _moment(text: str) -> datetime:
+    """A date (its end, in UTC) or an instant."""
+    if day := parse_date(text):
+        return datetime.combine(day, time.max, UTC)
+    if at := parse_datetime(text):
+        return at if at.tzinfo else at.replace(tzinfo=UTC)
+    raise ValueError(text)
+
+
+def _recalled(recalled: Recalled, *, why: bool) -> str:
+    """The recall for people: gates, floors, each hit with its ranks, scores and fate."""
+    asked, searched = recalled.asked, recalled.searched
     gate = f"gate: {asked.gate} ({asked.detail})" if asked.gate else "gates: passed"
-    floors = ", ".join(f"{name} {value:g}" for name, value in recalled.floors.as_json().items())
-    lines = [f"{recalled.outcome}; {gate}", f"floors: {floors}"]
-    if tracks:
-        lines.append(f"embedder: {tracks.model}; terms: {' '.join(tracks.terms)}")
-        lines += [f"without {name}: {why}" for name, why in tracks.degraded.items()]
-    if recalled.weighed:
-        lines.append(f"{'':>2} {'score':>8} {'fused':>8} {'semantic':>14} {'keyword':>14}  boost")
-    lines += [row(rank, hit) for rank, hit in enumerate(recalled.weighed[:10], start=1)]
+    lines = [f"{recalled.outcome}; {gate}"]
+    for source, floors in recalled.floors.items():
+        told = ", ".join(f"{name} {value:g}" for name, value in floors.as_json().items())
+        lines.append(f"floors of a {source}: {told}")
+    if searched:
+        question = searched.question
+        lines.append(f"embedder: {question.model}; terms: {' '.join(question.words)}")
+        lines += [f"without {name}: {why_not}" for name, why_not in searched.degraded.items()]
+    kept = {(hit.source, hit.key) for hit in recalled.hits}
+    lines += [_why(hit, rank, kept) if why else _row(hit, rank, kept)
+              for rank, hit in enumerate(recalled.weighed[:EXPLAINED_MAX], start=1)]  # fmt: skip
     lines.append(f"{recalled.milliseconds:.0f} ms, injection {recalled.injection}")
     return "\n".join([*lines, recalled.text] if recalled.text else lines)
 
 
-def row(rank: int, hit: Hit) -> str:
+def _results(answered: Answered, *, why: bool) -> str:
+    """The results of a query for people."""
+    kept = {(hit.source, hit.key) for hit in answered.hits}
+    lines = [_why(hit, rank, kept) if why else _row(hit, rank, kept)
+             for rank, hit in enumerate(answered.hits, start=1)]  # fmt: skip
+    more = f"{answered.omitted} more; " if answered.omitted else ""
+    return "\n".join([*lines, f"{more}{answered.milliseconds:.0f} ms"])
+
+
+def _why(hit: Any, rank: int, kept: set[tuple[str, Any]]) -> str:
+    numbers = hit.as_json(rank=rank, injected=(hit.source, hit.key) in kept)
+    return explain(numbers | {"title": _title(hit)})
+
+
+def _row(hit: Any, rank: int, kept: set[tuple[str, Any]]) -> str:
     places = [
-        f"{at.score:.3f} (#{at.rank})" if (at := hit.fused.tracks.get(name)) else "-"
-        for name in ("semantic", "keyword")
+        f"{name} {at.score:.3f} (#{at.rank})" for name, at in sorted(hit.found.tracks.items())
     ]
-    fate = f"[{hit.refused}]" if hit.refused else ""
-    numbers = f"{rank:>2} {hit.score:8.5f} {hit.fused.score:8.5f} {places[0]:>14} {places[1]:>14}"
-    return f"{numbers}  x{hit.boost:<4g} {hit.note['title']} {fate}".rstrip()
+    boost = f" x{hit.boost:g}" if hit.boost != 1.0 else ""
+    refused = f" [{hit.judged.refused}]" if hit.judged.refused else ""
+    mark = "*" if (hit.source, hit.key) in kept else " "
+    told = f"{mark}{rank:>2} {hit.source} {hit.score:.5f}{boost}  {', '.join(places)}"
+    return f"{told}  {_title(hit)}{refused}"
+
+
+def _title(hit: Any) -> str:
+    return str(hit.facts.get("title") or hit.facts.get("excerpt") or f"turn {hit.key}")[:80]

@@ -1,0 +1,101 @@
+"""`eval`: questions with known answers, asked of the real engine in a throwaway database."""
+
+from __future__ import annotations
+
+import json
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, TextIO
+
+from django.core.management.base import CommandError, CommandParser
+from django.utils import timezone
+
+from argus.scratch import scratch
+from memory.access import principal
+from memory.management.base import (
+    EXIT_USAGE,
+    ArgusCommand,
+    ended_by_sigterm,
+    plain_errors,
+    positive,
+)
+from recall.evaluation import files, ground, own
+from recall.evaluation.copies import rows_seen_by
+from recall.evaluation.dataset import Dataset
+from recall.evaluation.run import Evaluation, evaluate
+from recall.evaluation.table import lines
+
+
+class Command(ArgusCommand):
+    help = (
+        "How well recall finds what it should, beside BM25, dense, grep and keep-recent. Your own "
+        "data are not touched: all of it happens in a database that is dropped at the end."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        super().add_arguments(parser)
+        parser.add_argument(
+            "dataset", nargs="?", metavar="DATASET",
+            help=f'LoCoMo\'s JSON, JSON lines of your own, or "{files.MIXED}"',
+        )  # fmt: skip
+        parser.add_argument(
+            "--own", action="store_true", help="questions made from your own notes, on a copy"
+        )
+        parser.add_argument("--limit", type=positive, help="the first so many questions")
+        parser.add_argument(
+            "--predictions", metavar="FILE", help="write what was ranked, a JSON line a question"
+        )
+        parser.add_argument("--no-progress", action="store_true")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if bool(options["dataset"]) == options["own"]:
+            raise CommandError("Give a DATASET, or --own.", returncode=EXIT_USAGE)
+        progress = not (options["no_progress"] or options["json"])
+        with plain_errors(refused=EXIT_USAGE), ended_by_sigterm(), ExitStack() as stack:
+            # First, so that nothing is made for a file that cannot be read, or written.
+            dataset = files.read(options["dataset"]) if options["dataset"] else None
+            out = _opened(options["predictions"], stack)
+            done = run(dataset, limit=options["limit"], progress=progress)
+            for one in done.predictions if out else ():
+                print(json.dumps(one.as_json(), ensure_ascii=False), file=out)
+        self.say(dict(done.report), as_json=options["json"], line="\n".join(lines(done.report)))
+
+
+def run(dataset: Dataset | None, *, limit: int | None = None, progress: bool = False) -> Evaluation:
+    """Evaluate a data set, or the notes of the principal that commands act for."""
+    if dataset is None:
+        return _own(limit, progress)
+    chosen = dataset.first(limit)
+    with scratch():
+        who = principal()
+        laid = ground.lay(chosen, principal=who, progress=progress)
+        done = evaluate(
+            chosen.questions, laid, principal=who, labels=chosen.labels, progress=progress
+        )
+    return _named(done, chosen.name, dict(chosen.left_out))
+
+
+def _own(limit: int | None, progress: bool) -> Evaluation:
+    who, now = principal(), timezone.now()
+    with scratch(rows_seen_by(who)):
+        known = own.read(who, now=now)
+        asked = own.questions(known)
+        laid = own.lay(who, known, now=now)
+        done = evaluate(asked[:limit], laid, principal=who, labels={}, progress=progress)
+    left = {"beyond the limit": len(asked) - limit} if limit and limit < len(asked) else {}
+    return _named(done, f"the notes of {who.name}", left)
+
+
+def _named(done: Evaluation, name: str, left_out: dict[str, int]) -> Evaluation:
+    return Evaluation({"dataset": name, "left_out": left_out, **done.report}, done.predictions)
+
+
+def _opened(path: str | None, stack: ExitStack) -> TextIO | None:
+    if path is None:
+        return None
+    try:
+        return stack.enter_context(Path(path).open("w", encoding="utf-8"))
+    except OSError as error:
+        raise CommandError(
+            f"{path} cannot be written: {error.strerror}", returncode=EXIT_USAGE
+        ) from None

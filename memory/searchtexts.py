@@ -1,0 +1,302 @@
+"""Search texts: every note and raw item has one, with its postings and its part in the statistics.
+
+Reads: note, raw_item, session, episode. Writes: search_text, posting, term, collection.
+Shared by the embed stage, which makes them, and by `memory.retire`, which takes notes out.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import connection, transaction
+from django.db.models import OuterRef, Subquery
+
+from memory.lexical import Packed, dated, hashed, lexemes, pack, traits, weights
+from memory.models import Note, RawItem, SearchText, Session
+
+#: Texts indexed in one transaction.
+TEXTS_A_BATCH = 256
+
+#: Characters of a raw item whose terms are kept.
+# Why: an item ends at a mebibyte; taking that apart costs seconds, and its terms are capped.
+# Calibrate: with TERMS_A_TEXT_MAX, by questions about the ends of long documents.
+INDEXED_CHARACTERS_MAX = 200_000
+
+#: Metadata of a raw item that names who spoke.
+SPEAKERS = ("speaker", "sender", "from", "author")
+
+
+@dataclass(frozen=True)
+class Text:
+    """One text on its way into the index."""
+
+    raw: bool
+    key: int | UUID
+    owner: int
+    visibility: str
+    project: int | None
+    place: int | None
+    occurred_at: datetime
+    settled: bool
+    live: bool
+    packed: Packed
+    traits: int
+    speakers: tuple[int, ...] = ()
+
+
+def index_notes(*, limit: int = TEXTS_A_BATCH) -> int:
+    """Index notes that are not, oldest first; how many."""
+    with transaction.atomic():
+        # Locked: one that is retired meanwhile must find its postings, or be indexed as retired.
+        rows = list(
+            Note.objects.as_pipeline()
+            .filter(text__isnull=True)
+            .defer("embedding")
+            .select_for_update(of=("self",), no_key=True, skip_locked=True)
+            .order_by("created_at", "pk")[:limit]
+        )
+        return _insert([_of_note(row) for row in sorted(rows, key=lambda row: row.pk)])
+
+
+def index_items(*, limit: int = TEXTS_A_BATCH) -> int:
+    """Index raw items that are not, oldest first; how many."""
+    place = Session.objects.filter(
+        owner=OuterRef("owner"), source=OuterRef("source"), key=OuterRef("session")
+    )
+    rows = (
+        RawItem.objects.as_pipeline()
+        .filter(text__isnull=True)
+        .annotate(place=Subquery(place.values("pk")[:1]))
+        .order_by("pk")
+        .values(
+            "pk", "kind", "owner_id", "visibility", "project_id", "place", "role", "body",
+            "metadata", "occurred_at", "placed__episode__project_id", "placed__episode_id",
+        )[:limit]
+    )  # fmt: skip
+    with transaction.atomic():
+        return _insert([_of_item(row) for row in rows])
+
+
+def settle() -> int:
+    """Tails that lie in an episode by now get its project; how many."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE memory_searchtext s SET settled = true, project_id = e.project_id"
+            " FROM memory_episodeturn t JOIN memory_episode e ON e.id = t.episode_id"
+            " WHERE NOT s.settled AND t.raw_item_id = s.raw_item_id"
+            " RETURNING s.id, s.project_id"
+        )
+        moved = cursor.fetchall()
+        cursor.execute(
+            "UPDATE memory_posting p SET project_id = m.project"
+            " FROM unnest(%s::bigint[], %s::bigint[]) AS m(text, project)"
+            " WHERE p.text_id = m.text AND p.project_id IS DISTINCT FROM m.project",
+            [[row[0] for row in moved], [row[1] for row in moved]],
+        )
+    return len(moved)
+
+
+def withdraw(notes: Collection[UUID]) -> None:
+    """Take notes that were retired out of what is searched and counted. Inside the transaction of
+    the retirement."""
+    _turn(notes, live=False)
+
+
+def restore(notes: Collection[UUID]) -> None:
+    """Put notes back that were revived."""
+    _turn(notes, live=True)
+
+
+def pending() -> int:
+    """Notes and raw items without a search text."""
+    notes = Note.objects.as_pipeline().filter(text__isnull=True).count()
+    return notes + RawItem.objects.as_pipeline().filter(text__isnull=True).count()
+
+
+def index_all(*, over: Callable[[], bool]) -> int:
+    """Index whatever is not, until nothing is left or `over`; how many."""
+    settle()
+    done = 0
+    for some in (index_notes, index_items):
+        while not over() and (count := some()):
+            done += count
+    return done
+
+
+def speaker(metadata: dict[str, Any]) -> str:
+    """Who spoke, where the source says so."""
+    return next((str(metadata[key]) for key in SPEAKERS if metadata.get(key)), "")
+
+
+def _of_note(note: Note) -> Text:
+    body = "\n".join((note.title, note.content, " ".join(note.keywords), note.context))
+    return Text(
+        raw=False,
+        key=note.pk,
+        owner=note.owner_id,
+        visibility=note.visibility,
+        project=note.project_id,
+        place=None,
+        occurred_at=note.valid_from,
+        settled=True,
+        live=note.deleted_at is None,
+        packed=pack(body, dated(note.valid_from)),
+        traits=traits(note.content),
+    )
+
+
+def _of_item(row: dict[str, Any]) -> Text:
+    body = row["body"][:INDEXED_CHARACTERS_MAX]
+    turn, episode = row["kind"] == "turn", row["placed__episode_id"]
+    name = speaker(row["metadata"])
+    head = f"{name} {dated(row['occurred_at'])}"
+    return Text(
+        raw=True,
+        key=row["pk"],
+        owner=row["owner_id"],
+        visibility=row["visibility"],
+        project=row["placed__episode__project_id"] if episode else row["project_id"],
+        place=row["place"] if turn else None,
+        occurred_at=row["occurred_at"],
+        settled=bool(episode) or not turn,
+        live=True,
+        packed=pack(body, head),
+        traits=traits(body),
+        speakers=tuple(hashed(term) for term in lexemes(name)),
+    )
+
+
+_INSERT = """
+INSERT INTO memory_searchtext (raw, raw_item_id, note_id, owner_id, visibility, project_id,
+    place_id, occurred_at, settled, terms, counts, heads, length, traits, created_at)
+SELECT t.*, now() FROM unnest(%s::bool[], %s::bigint[], %s::uuid[], %s::bigint[], %s::text[],
+    %s::bigint[], %s::bigint[], %s::timestamptz[], %s::bool[], %s::bytea[], %s::bytea[],
+    %s::bytea[], %s::int[], %s::int[]) AS t
+ON CONFLICT DO NOTHING RETURNING id, raw_item_id, note_id
+"""
+_POSTINGS = (
+    "COPY memory_posting (text_id, term, weight, raw, live, owner_id, visibility, project_id)"
+    " FROM STDIN"
+)
+
+
+def _insert(texts: Sequence[Text]) -> int:
+    """Texts that another worker indexed meanwhile are left to it. In one order, whoever does it:
+    two workers wait for each other and never in a circle."""
+    if not texts:
+        return 0
+    columns: list[list[Any]] = [
+        [one.raw for one in texts],
+        [one.key if one.raw else None for one in texts],
+        [None if one.raw else one.key for one in texts],
+        [one.owner for one in texts],
+        [one.visibility for one in texts],
+        [one.project for one in texts],
+        [one.place for one in texts],
+        [one.occurred_at for one in texts],
+        [one.settled for one in texts],
+        [one.packed.terms for one in texts],
+        [one.packed.counts for one in texts],
+        [one.packed.heads for one in texts],
+        [one.packed.length for one in texts],
+        [one.traits for one in texts],
+    ]
+    with connection.cursor() as cursor:
+        cursor.execute(_INSERT, columns)
+        ids = {raw or note: pk for pk, raw, note in cursor.fetchall()}
+        fresh = [one for one in texts if one.key in ids]
+        living = [one for one in fresh if one.live]
+        means = _count(living)
+        with cursor.copy(_POSTINGS) as copy:
+            for one in fresh:
+                mean = means.get((one.owner, one.raw), float(one.packed.length))
+                for term, weight in weights(one.packed, mean):
+                    copy.write_row(
+                        (ids[one.key], term, weight, one.raw, one.live, one.owner,
+                         one.visibility, one.project)
+                    )  # fmt: skip
+    return len(fresh)
+
+
+def _count(texts: Iterable[Text]) -> dict[tuple[int, bool], float]:
+    """Add these to the statistics; the mean length of each collection after that."""
+    sizes: Counter[tuple[int, bool]] = Counter()
+    lengths: Counter[tuple[int, bool]] = Counter()
+    holding: Counter[tuple[int, bool, int]] = Counter()
+    names: defaultdict[tuple[int, bool], set[int]] = defaultdict(set)
+    for one in texts:
+        names[one.owner, one.raw].update(one.speakers)
+        sizes[one.owner, one.raw] += 1
+        lengths[one.owner, one.raw] += one.packed.length
+        holding.update((one.owner, one.raw, term) for term, _ in weights(one.packed, 1.0))
+    means = {}
+    with connection.cursor() as cursor:
+        for owner, raw in sorted(sizes):
+            cursor.execute(
+                "INSERT INTO memory_collection (owner_id, raw, texts, length, speakers)"
+                " VALUES (%s, %s, %s, %s, %s) ON CONFLICT (owner_id, raw) DO UPDATE SET"
+                " texts = memory_collection.texts + excluded.texts,"
+                " length = memory_collection.length + excluded.length,"
+                " speakers = ARRAY(SELECT unnest(memory_collection.speakers)"
+                " UNION SELECT unnest(excluded.speakers)) RETURNING texts, length",
+                [owner, raw, sizes[owner, raw], lengths[owner, raw], sorted(names[owner, raw])],
+            )
+            count, length = cursor.fetchone()
+            means[owner, raw] = length / max(count, 1)
+        rows = sorted(holding.items())
+        cursor.execute(
+            "INSERT INTO memory_term (owner_id, raw, term, texts)"
+            " SELECT * FROM unnest(%s::bigint[], %s::bool[], %s::bigint[], %s::bigint[])"
+            " ON CONFLICT (owner_id, raw, term) DO UPDATE SET"
+            " texts = memory_term.texts + excluded.texts",
+            [
+                [owner for (owner, _, _), _ in rows],
+                [raw for (_, raw, _), _ in rows],
+                [term for (_, _, term), _ in rows],
+                [count for _, count in rows],
+            ],
+        )
+    return means
+
+
+_TURN = """
+WITH turned AS (
+    UPDATE memory_posting p SET live = %(live)s FROM memory_searchtext s
+    WHERE s.note_id = ANY(%(notes)s) AND p.text_id = s.id AND p.live IS DISTINCT FROM %(live)s
+    RETURNING p.owner_id, p.term, p.text_id, s.length
+), terms AS (
+    SELECT owner_id, term, count(*) AS texts FROM turned GROUP BY owner_id, term
+), counted AS (
+    UPDATE memory_collection c SET texts = c.texts + %(sign)s * t.texts,
+        length = c.length + %(sign)s * t.length
+    FROM (SELECT owner_id, count(*) AS texts, sum(length) AS length
+          FROM (SELECT DISTINCT owner_id, text_id, length FROM turned) one GROUP BY owner_id) t
+    WHERE c.owner_id = t.owner_id AND NOT c.raw
+)
+UPDATE memory_term m SET texts = m.texts + %(sign)s * t.texts FROM terms t
+WHERE m.owner_id = t.owner_id AND NOT m.raw AND m.term = t.term
+"""
+
+
+def _turn(notes: Collection[UUID], *, live: bool) -> None:
+    if not notes:
+        return
+    with connection.cursor() as cursor:
+        # Collections before terms, as whoever indexes takes them: all wait at one door.
+        cursor.execute(
+            "SELECT FROM memory_collection WHERE NOT raw AND owner_id IN"
+            " (SELECT owner_id FROM memory_note WHERE id = ANY(%s)) ORDER BY owner_id FOR UPDATE",
+            [list(notes)],
+        )
+        cursor.execute(_TURN, {"notes": list(notes), "live": live, "sign": 1 if live else -1})
+
+
+def texts_of(notes: Collection[UUID]) -> dict[UUID, int]:
+    """Search text ids by note."""
+    rows = SearchText.objects.as_pipeline().filter(note__in=notes)
+    return dict(rows.values_list("note_id", "pk"))

@@ -1,0 +1,1 @@
+"""Evaluate my memory: questions with known answers, asked of the real engine and of baselines."""

@@ -1,0 +1,207 @@
+"""Feedback: what somebody says about a note that recall gave, and which notes that silences.
+
+Reads: note, injection, project. Writes: feedback, one row for everything said; the newest row of a
+principal for a note and a place (a project, or everywhere) is what holds, for that principal alone.
+Feedback never changes a note's confidence and never retires one: a person's edit or review does.
+Verify: a note with `never` is in no block, no context and no answer for who said so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import takewhile
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import QuerySet
+
+from memory.attribution import Registry, attribute, project_rows
+from memory.errors import Conflict, NotFound, RefusedError
+from memory.models import Evidence, Feedback, Injection, Note, Principal, Project
+from memory.models.note import FEEDBACKS
+from memory.querysets import silenced as silenced_ids
+from memory.text.clean import clean_text
+from memory.text.secrets import redact
+from recall.where import where
+
+#: Characters of a reason.
+# Why: a sentence or two; what is longer is a statement of its own and belongs in the record.
+REASON_CHARACTERS_MAX = 1_000
+
+#: Standing feedback that is listed.
+FEEDBACK_LISTED_MAX = 50
+
+
+@dataclass(frozen=True)
+class Said:
+    """What holds of one principal's feedback for one note and one place (`project` None:
+    everywhere). `fresh`: a row was written for it just now."""
+
+    note: UUID
+    verdict: str
+    project: str | None
+    reason: str
+    injection: int | None
+    created_at: datetime
+    fresh: bool = False
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "note": str(self.note),
+            "verdict": self.verdict,
+            "project": self.project,
+            "reason": self.reason,
+            "injection": self.injection,
+            "created_at": self.created_at.isoformat(),
+            "fresh": self.fresh,
+        }
+
+
+def give_feedback(
+    note_id: UUID,
+    verdict: str,
+    *,
+    principal: Principal,
+    now: datetime,
+    project: str | None = None,
+    cwd: str = "",
+    injection: int | None = None,
+    reason: str = "",
+) -> Said:
+    """Say `useful`, `wrong`, `outdated` or `never` of a note, or take it back with `withdrawn`.
+
+    It holds in `project`, a name or an alias of the registry; without one in the project of the
+    folder `cwd`, which is entered when it is new, as capture does; without either everywhere. Words
+    for different places stand side by side. The same word with nothing new to it writes no row.
+    `injection` is the recall that gave the note.
+
+    Raises NotFound for a note the principal cannot see, an unknown project or somebody else's
+    injection, Conflict when there is nothing to take back, RefusedError for the rest.
+    """
+    if verdict not in FEEDBACKS:
+        raise RefusedError(f"unknown verdict {verdict!r}: allowed are {', '.join(FEEDBACKS)}")
+    reason = redact(clean_text(reason)[0]).text.strip()
+    if len(reason) > REASON_CHARACTERS_MAX:
+        raise RefusedError(f"a reason has {REASON_CHARACTERS_MAX} characters at most")
+    if not Note.objects.visible_to(principal).filter(pk=note_id).exists():
+        raise NotFound(f"no note {note_id}")
+    _check(injection, note_id, principal)
+    with transaction.atomic():
+        # One at a time for each principal: the order of ids is then the order of what was said.
+        Principal.objects.select_for_update(no_key=True).get(pk=principal.pk)
+        place = _place(project, cwd)
+        rows = list(_rows(principal).filter(note=note_id, project=place).order_by("-pk"))
+        same = takewhile(lambda row: row.verdict == verdict, rows)
+        for row in same:
+            if injection in (None, row.injection_id) and reason in ("", row.reason):
+                return _said(row)
+        if verdict == "withdrawn" and not rows:
+            raise Conflict(_nothing(note_id, principal))
+        row = Feedback.objects.create(
+            principal=principal,
+            note_id=note_id,
+            project_id=place,
+            verdict=verdict,
+            reason=reason,
+            injection_id=injection,
+            created_at=now,
+        )
+    return _said(row, fresh=True)
+
+
+def feedback_of(notes: Collection[UUID], *, principal: Principal) -> dict[UUID, list[Said]]:
+    """What the principal holds of these notes, everywhere first, then by project."""
+    found: dict[UUID, list[Said]] = {}
+    if not notes:
+        return found
+    newest = _newest(_rows(principal).filter(note__in=notes))
+    for row in newest.order_by("note", "project__name", "pk"):
+        found.setdefault(row.note_id, []).append(_said(row))
+    return {
+        note: sorted(words, key=lambda said: said.project or "") for note, words in found.items()
+    }
+
+
+def given(principal: Principal) -> list[tuple[Said, str]]:
+    """What the principal holds of any note, latest first, with the note's title ("": the principal
+    cannot see the note any more)."""
+    rows = list(_newest(_rows(principal)).order_by("-pk")[:FEEDBACK_LISTED_MAX])
+    seen = Note.objects.visible_to(principal).filter(pk__in=[row.note_id for row in rows])
+    titles = dict(seen.values_list("pk", "title"))
+    return [(_said(row), titles.get(row.note_id, "")) for row in rows]
+
+
+def silenced(principal: Principal, project: int | None) -> set[UUID]:
+    """Notes that the principal asked never to see again, everywhere or in this project (its id),
+    and those they were merged into."""
+    rows = Note.objects.visible_to(principal).filter(pk__in=silenced_ids(principal, project))
+    return set(rows.values_list("pk", flat=True))
+
+
+def silenced_turns(principal: Principal, project: int | None) -> QuerySet[Evidence, Any]:
+    """Ids of the raw items that bear out a silenced note: what an agent is not to see as a note it
+    is not to see as a turn. To stand in `exclude(pk__in=...)`."""
+    edges = Evidence.objects.filter(
+        note__in=silenced_ids(principal, project), raw_item__isnull=False
+    )
+    return edges.values("raw_item")
+
+
+def _rows(principal: Principal) -> QuerySet[Feedback]:
+    return Feedback.objects.filter(principal=principal).select_related("project")
+
+
+def _newest(rows: QuerySet[Feedback]) -> QuerySet[Feedback]:
+    """Of each note and place the newest row, without what was taken back."""
+    newest = rows.order_by("note", "project", "-pk").distinct("note", "project").values("pk")
+    kept = Feedback.objects.filter(pk__in=newest).exclude(verdict="withdrawn")
+    return kept.select_related("project")
+
+
+def _said(row: Feedback, *, fresh: bool = False) -> Said:
+    return Said(
+        note=row.note_id,
+        verdict=row.verdict,
+        project=row.project.name if row.project else None,
+        reason=row.reason,
+        injection=row.injection_id,
+        created_at=row.created_at,
+        fresh=fresh,
+    )
+
+
+def _place(project: str | None, cwd: str) -> int | None:
+    if project:
+        name = Registry.load().names.get(project, project)
+        row = Project.objects.filter(name=name).values_list("pk", flat=True).first()
+        if row is None:
+            raise NotFound(f"no project {project}: see `manage.py project list`")
+        return row
+    if not cwd:
+        return None
+    here = where(session="", cwd=cwd)
+    if here.project is None:
+        raise RefusedError("this folder is of no project: name one, or say it for everywhere")
+    return here.project_id or project_rows([attribute(Registry.load(), cwd=here.cwd)])[here.project]
+
+
+def _check(injection: int | None, note_id: UUID, principal: Principal) -> None:
+    if injection is None:
+        return
+    row = Injection.objects.visible_to(principal).filter(pk=injection).first()
+    if row is None:
+        raise NotFound(f"no injection {injection}")
+    weighed = {hit.get("note") for hit in row.hits}
+    if note_id not in row.note_ids and str(note_id) not in weighed:
+        raise RefusedError(f"injection {injection} had nothing to do with note {note_id}")
+
+
+def _nothing(note_id: UUID, principal: Principal) -> str:
+    """Why there is nothing to take back, and where there is."""
+    held = feedback_of([note_id], principal=principal).get(note_id, [])
+    places = ", ".join(said.project or "everywhere" for said in held)
+    there = f": what you said holds in {places}" if places else ""
+    return f"you said nothing of note {note_id} here{there}"

@@ -1,0 +1,94 @@
+"""The ledger row of a recall, and the sample of what it put out: both or neither.
+
+Writes: injection, emission. Shared by prompt recall and by queries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+
+from memory.ledger import emit
+from memory.models import Injection, Principal
+from memory.text.clean import clean_text
+from memory.text.secrets import redact
+from recall.ranker import PARTS_SHOWN
+from recall.scoring import Hit
+from recall.search import Searched
+from recall.where import Where
+
+#: Weighed hits of each source kept on the row, best first, beside those that went out.
+# Why: what ranks below thirty explains nothing any more.
+HITS_KEPT_MAX = 30
+
+#: Characters of the question kept on the row.
+QUERY_KEPT_CHARACTERS_MAX = 2_000
+
+
+@transaction.atomic
+def record(
+    mode: str,
+    here: Where,
+    *,
+    principal: Principal,
+    now: datetime,
+    query: str,
+    outcome: str,
+    hits: Sequence[Hit],
+    weighed: Sequence[Hit],
+    floors: Mapping[str, Any],
+    options: Mapping[str, Any],
+    searched: Searched | None,
+    omitted: int,
+    text: str,
+    milliseconds: float,
+    gate: str = "",
+) -> int:
+    """Write both; the id of the row. `hits` went out, in order; `weighed` is all that was seen."""
+    shown = {(hit.source, hit.key): hit for hit in hits}
+    kept = [
+        (rank, hit)
+        for source in ("note", "turn")
+        for rank, hit in enumerate((one for one in weighed if one.source == source), start=1)
+        if rank <= HITS_KEPT_MAX or (source, hit.key) in shown
+    ]
+    row = Injection.objects.create(
+        owner=principal,
+        mode=mode,
+        query=redact(query).text[:QUERY_KEPT_CHARACTERS_MAX],
+        session=here.session,
+        cwd=here.cwd,
+        project_id=here.project_id,
+        outcome=outcome,
+        gate=gate,
+        options=_told(options),
+        note_ids=[hit.key for hit in hits if hit.source == "note"],
+        turn_ids=[hit.key for hit in hits if hit.source == "turn"],
+        hits=[
+            shown.get((hit.source, hit.key), hit).as_json(
+                rank=rank, injected=(hit.source, hit.key) in shown, parts=PARTS_SHOWN
+            )
+            for rank, hit in kept
+        ],
+        floors=dict(floors),
+        timings={**(searched.milliseconds if searched else {}), "total": milliseconds},
+        degraded=list(searched.degraded) if searched else [],
+        omitted=omitted,
+        characters=len(text),
+        model_asked=searched.question.model if searched else "",
+        created_at=now,
+    )
+    if text:
+        emit(text, owner=principal, kind="recall", reference=str(row.pk), now=now)
+    return row.pk
+
+
+def _told(options: Mapping[str, Any]) -> dict[str, Any]:
+    """What was asked for, as Postgres holds it, and without secrets: a caller names a project."""
+    return {
+        name: redact(clean_text(value)[0]).text if isinstance(value, str) else value
+        for name, value in options.items()
+    }

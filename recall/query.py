@@ -1,0 +1,143 @@
+"""Query: a question asked on purpose. Both sources, best first; floors are told, not enforced.
+
+Reads: note, raw_item, by `recall.search`. Writes: emission. Audits: injection (mode query), for
+every call, in the same transaction as the emission. Verify: every result is one that the asker may
+see, and none that it asked never to see again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from memory.llm.choice import embedder
+from memory.models import Principal
+from memory.text.clean import clean_text
+from recall.block import line
+from recall.budget import ANSWER_CHARACTERS, Budget
+from recall.calibration import in_force
+from recall.injections import record
+from recall.reranking import Reranking, shown_to_reranker
+from recall.results import as_json, fold, read, second_opinion
+from recall.scoring import Hit, weigh_all
+from recall.search import SOURCES, Past, Searched, Source, search
+from recall.where import where
+
+#: Results of a query when nothing else is asked for, and the most of them.
+LIMIT, LIMIT_MAX = 10, 50
+
+#: Characters of a question; what comes after is not searched for.
+QUERY_CHARACTERS_MAX = 4_000
+
+
+@dataclass(frozen=True)
+class Answered:
+    """The results in order, what did not fit, and everything that was weighed."""
+
+    hits: tuple[Hit, ...]
+    weighed: tuple[Hit, ...]
+    omitted: int
+    searched: Searched
+    reranking: Reranking
+    milliseconds: float
+    injection: int | None = None
+
+    def as_json(self, *, explain: bool = False) -> dict[str, Any]:
+        """The reply; with `explain` every number, which count to no budget."""
+        reply: dict[str, Any] = {
+            "results": [
+                as_json(hit, rank, explain=explain) for rank, hit in enumerate(self.hits, start=1)
+            ],
+            "omitted": self.omitted,
+            "degraded": list(self.searched.degraded),
+            "detail": "; ".join(f"{k}: {why}" for k, why in self.searched.degraded.items()),
+            "reranked": self.reranking.reranked,
+            "milliseconds": self.milliseconds,
+            "injection": self.injection,
+        }
+        if explain:
+            reply["words"] = list(self.searched.question.words)
+            reply["timings"] = dict(self.searched.milliseconds)
+            reply["reranking"] = self.reranking.as_json()
+        return reply
+
+
+def recall_query(
+    question: str,
+    *,
+    principal: Principal,
+    now: datetime,
+    session: str = "",
+    cwd: str = "",
+    project: str = "",
+    sources: Sequence[Source] = SOURCES,
+    limit: int = LIMIT,
+    characters: int = ANSWER_CHARACTERS,
+    past: Past | None = None,
+) -> Answered:
+    """Notes and turns for a question, best first, each statement once, at most `limit`."""
+    started = time.perf_counter()
+    here = where(session=session, cwd=cwd)
+    text = clean_text(question)[0].strip()[:QUERY_CHARACTERS_MAX]
+    rules = in_force(embedder().name)
+    floors = rules.floors
+    only = here.named(project)
+    searched = search(
+        text,
+        principal=principal,
+        now=now,
+        past=past,
+        project=only,
+        here=here.project_id,
+        silent=here.names,
+        # A project that nobody has holds nothing.
+        sources=sources if only or not project else (),
+        ranker=rules.ranker,
+    )
+    weighed = weigh_all(searched, floors, project=here.project, now=now)
+    folded = fold(weighed)
+    many = max(limit, shown_to_reranker(prompt=False))
+    top = read(
+        folded[:many], searched.question.words, principal=principal, now=now, past=past is not None
+    )
+    top, reranking = second_opinion(text, top, prompt=False)
+    hits = _fitting(top[:limit], characters)
+    answered = Answered(
+        hits,
+        tuple(weighed),
+        len(folded) - len(hits),
+        searched,
+        reranking,
+        round((time.perf_counter() - started) * 1000, 2),
+    )
+    injection = record(
+        "query",
+        here,
+        principal=principal,
+        now=now,
+        query=text,
+        outcome="answered" if answered.hits else "no_hits",
+        hits=answered.hits,
+        weighed=answered.weighed,
+        floors={source: one.as_json() for source, one in floors.items()},
+        options={
+            "limit": limit, "sources": list(sources), "project": project,
+            "reranking": reranking.as_json(),
+            **({"as_of": past.as_of.isoformat(), "known_at": past.known_at.isoformat()}
+               if past else {}),
+        },
+        searched=searched,
+        omitted=answered.omitted,
+        text="\n".join(line(hit.facts) for hit in answered.hits),
+        milliseconds=answered.milliseconds,
+    )  # fmt: skip
+    return replace(answered, injection=injection)
+
+
+def _fitting(hits: Sequence[Hit], characters: int) -> tuple[Hit, ...]:
+    """The hits whose results fit whole, in order: what the reply holds is what the ledger says."""
+    budget = Budget(characters)
+    return tuple(hit for hit in hits if budget.take(as_json(hit, len(hits), explain=False)))

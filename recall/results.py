@@ -1,0 +1,192 @@
+"""From hits to results: each statement once, a note before the turn it came from, words to read.
+
+Reads: evidence, raw_item, dedup_verdict, note. Shared by prompt recall and by queries. Knows
+nothing about floors or ledgers.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Q
+from django.db.models.functions import Left
+
+from memory.models import DedupVerdict, Evidence, Principal, RawItem
+from memory.searchtexts import speaker
+from memory.text.words import normalise
+from recall.excerpt import LOOKED_AT_CHARACTERS_MAX, excerpt
+from recall.reranking import Reranking, rerank
+from recall.scoring import Hit
+from recall.states import stale
+
+
+def fold(hits: Sequence[Hit]) -> list[Hit]:
+    """Each statement once, where its best hit stands: notes of the same content, turns of the same
+    words, and a turn with the best of the notes that were made of it, which stands in its place
+    and names it."""
+    notes = {hit.key: hit for hit in hits if hit.source == "note"}
+    turns = {hit.key for hit in hits if hit.source == "turn"}
+    cited: dict[Any, list[int]] = {}
+    if notes and turns:
+        edges = Evidence.objects.filter(note__in=notes, raw_item__in=turns)
+        for note, item in edges.order_by("pk").values_list("note", "raw_item"):
+            cited.setdefault(note, []).append(item)
+    stands_for = {
+        item: note for key, note in reversed(notes.items()) for item in cited.get(key, ())
+    }
+    names = _same_words([hit for hit in hits if hit.source == "turn"])
+    kept: dict[tuple[str, Any], Hit] = {}
+    placed: set[Any] = set()
+    for hit in hits:
+        hit = stands_for.get(hit.key, hit)
+        if hit.key in placed:
+            continue
+        placed.add(hit.key)
+        if hit.source == "note":
+            name: tuple[str, Any] = ("note", hit.facts["content_key"])
+            hit = replace(hit, turns=tuple(dict.fromkeys(cited.get(hit.key, ()))))
+        else:
+            name = ("turn", names.get(hit.key, hit.key))
+        if (first := kept.get(name)) is None:
+            kept[name] = hit
+        else:
+            twins = (*first.twins, str(hit.key))
+            both = tuple(dict.fromkeys((*first.turns, *hit.turns)))
+            kept[name] = replace(first, twins=twins, turns=both)
+    return list(kept.values())
+
+
+def _same_words(turns: Sequence[Hit]) -> dict[Any, str]:
+    """What those turns say that have the terms of another one, which may have them in another
+    order: "from 1 to 2" is not "from 2 to 1"."""
+    many = Counter(hit.found.content for hit in turns)
+    alike = [hit.key for hit in turns if many[hit.found.content] > 1]
+    if not alike:
+        return {}
+    # What the reader may see was settled when these were found.
+    rows = RawItem.objects.as_pipeline().filter(pk__in=alike)
+    said = rows.annotate(said=Left("body", LOOKED_AT_CHARACTERS_MAX)).values_list("pk", "said")
+    return {pk: normalise(body) for pk, body in said}
+
+
+def read(
+    hits: Sequence[Hit],
+    asked: Collection[str],
+    *,
+    principal: Principal,
+    now: datetime,
+    past: bool = False,
+) -> list[Hit]:
+    """The hits with what a reader is told: of a note whose it is and whether it is disputed (and,
+    asked about the past, what became of it), of a turn who said it and the words that fit."""
+    notes = told([hit.facts for hit in hits if hit.source == "note"], principal=principal)
+    if past:
+        notes = stale(notes, principal=principal, now=now)
+    by_key = {row["id"]: row for row in notes} | _turns(hits, asked, principal)
+    return [hit.with_facts(by_key[hit.key]) for hit in hits if hit.key in by_key]
+
+
+def _turns(
+    hits: Sequence[Hit], asked: Collection[str], principal: Principal
+) -> dict[Any, dict[str, Any]]:
+    facts: Mapping[Any, Mapping[str, Any]] = {
+        hit.key: hit.facts for hit in hits if hit.source == "turn"
+    }
+    if not facts:
+        return {}
+    rows = (
+        RawItem.objects.visible_to(principal)
+        .filter(pk__in=facts)
+        .annotate(said=Left("body", LOOKED_AT_CHARACTERS_MAX))
+        .values("id", "kind", "role", "source", "session", "metadata", "said", "confidentiality")
+    )
+    return {
+        row["id"]: {
+            **facts[row["id"]],
+            "id": row["id"],
+            "kind": row["kind"],
+            "role": row["role"],
+            "confidentiality": row["confidentiality"],
+            "session": row["session"],
+            "source": row["source"],
+            "speaker": speaker(row["metadata"]),
+            "excerpt": excerpt(row["said"], asked),
+            "shared_by": ""
+            if facts[row["id"]]["owner_id"] == principal.pk
+            else facts[row["id"]]["owner__name"],
+        }
+        for row in rows
+    }
+
+
+def told(rows: Sequence[Mapping[str, Any]], *, principal: Principal) -> list[dict[str, Any]]:
+    """These notes with what a reader must know beside them: whose they are, when not the reader's
+    own (`shared_by`), and whether a supersession of them waits for a person (`disputed`)."""
+    if not rows:
+        return []
+    ids = [row["id"] for row in rows]
+    pending = DedupVerdict.objects.as_pipeline().filter(
+        Q(note__in=ids) | Q(target__in=ids), status="pending"
+    )
+    held = {pk for pair in pending.values_list("note", "target") for pk in pair}
+    return [
+        {
+            **row,
+            "shared_by": "" if row["owner_id"] == principal.pk else row["owner__name"],
+            "disputed": row["id"] in held,
+        }
+        for row in rows
+    ]
+
+
+def as_json(hit: Hit, rank: int, *, explain: bool, injected: bool = True) -> dict[str, Any]:
+    """One result for a client: what it says and where it is from; with `explain`, every number."""
+    numbers = hit.as_json(rank=rank, injected=injected)
+    facts = hit.facts
+    if hit.source == "note":
+        more = {
+            "id": str(facts["id"]),
+            **{name: facts[name] for name in _NOTE_TOLD},
+            "project": facts["project__name"],
+            "valid_from": facts["valid_from"].isoformat(),
+            "state": facts.get("state", "live"),
+            "replaced_by": facts.get("replaced_by"),
+        }
+    else:
+        more = {
+            **{name: facts[name] for name in _TURN_TOLD},
+            "project": facts["project__name"],
+            "occurred_at": facts["occurred_at"].isoformat(),
+        }
+    short = {name: numbers[name] for name in ("source", "rank", "score", "turns", "refused")}
+    return {**(numbers if explain else short), **more}
+
+
+def second_opinion(query: str, hits: Sequence[Hit], *, prompt: bool) -> tuple[list[Hit], Reranking]:
+    """Hits that were read, in a reranker's order where one is asked; what it made of each is in
+    what is told of it (`reranked_score`)."""
+    ordered, said = rerank(
+        query,
+        hits,
+        text=lambda hit: (
+            hit.facts.get("excerpt") or f"{hit.facts['title']}\n{hit.facts['content']}"
+        ),
+        confidentiality=lambda hit: hit.facts["confidentiality"],
+        prompt=prompt,
+    )
+    if not said.reranked:
+        return ordered, said
+    return [
+        hit.with_facts({**hit.facts, "reranked_score": score})
+        for hit, score in zip(ordered, said.scores, strict=True)
+    ], said
+
+
+_NOTE_TOLD = (
+    "title", "content", "context", "said_by", "confidence", "tags", "shared_by", "disputed",
+)  # fmt: skip
+_TURN_TOLD = ("id", "kind", "role", "speaker", "session", "excerpt", "shared_by")

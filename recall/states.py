@@ -1,0 +1,139 @@
+"""What became of a note: does it hold, did it hold then, and what stands in its place today.
+
+Reads: note, dedup_verdict. Pure but for `stale`. Used by recalls that ask about the past and by an
+opened note. Knows nothing about how notes are found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Q
+
+from memory import verdicts
+from memory.models import DedupVerdict, Note, Principal
+
+#: Every state, and what it says.
+STATES = {
+    "live": "it holds",
+    "superseded": "something else holds instead",
+    "refined": "a fuller note says it",
+    "duplicate": "another note says the same",
+    "retired": "it was withdrawn for another reason",
+    "ended": "it held until a day that has passed",
+    "not_yet": "it holds from a later day on",
+    "unknown": "Argus did not know of it then",
+}
+
+#: What of a note its state is read from.
+STATE_COLUMNS = (
+    "id", "valid_from", "valid_to", "created_at", "deleted_at", "invalidated_at", "retired_reason",
+)  # fmt: skip
+
+#: Replacements that are followed from one note to the one that stands in its place today.
+# Why: a fact that changed more often has a page of its own; what runs in a circle ends, too.
+REPLACEMENTS_MAX = 20
+
+
+def state(note: Mapping[str, Any], now: datetime) -> str:
+    """What became of a note by `now`: one of STATES. `live` is what the predicate says."""
+    if note["deleted_at"] is not None:
+        return _reason(note)
+    return believed(note, as_of=now, known_at=now)
+
+
+def believed(note: Mapping[str, Any], *, as_of: datetime, known_at: datetime) -> str:
+    """What Argus, knowing what it knew at `known_at`, took the note for at the moment `as_of`:
+    `live` for exactly the notes of the predicate `believed`, else why it is not among them."""
+    if note["created_at"] > known_at:
+        return "unknown"
+    gone = note["deleted_at"] is not None and note["deleted_at"] <= known_at
+    if gone and note["retired_reason"] != "superseded":
+        return _reason(note)
+    if note["valid_from"] > as_of:
+        return "not_yet"
+    over = note["valid_to"] is not None and note["valid_to"] <= as_of
+    if over and (note["invalidated_at"] is None or note["invalidated_at"] <= known_at):
+        return "superseded" if gone else "ended"
+    return "live"
+
+
+def _reason(note: Mapping[str, Any]) -> str:
+    why = str(note["retired_reason"])
+    return why if why in ("superseded", "refined", "duplicate") else "retired"
+
+
+def stale(
+    rows: Sequence[Mapping[str, Any]], *, principal: Principal, now: datetime
+) -> list[dict[str, Any]]:
+    """These notes (rows with an `id`) with their `state` today and, of those that were retired for
+    another note, `replaced_by`: the note that stands in its place now, as far as the principal may
+    see it. Two statements more when one of them was."""
+    wanted = Note.objects.visible_to(principal).filter(pk__in=[row["id"] for row in rows])
+    found = {one["id"]: one for one in wanted.values(*STATE_COLUMNS)}
+    states = {pk: state(one, now) for pk, one in found.items()}
+    gone = [pk for pk, what in states.items() if what in ("superseded", "refined", "duplicate")]
+    heirs = _heirs(gone, principal=principal, now=now) if gone else {}
+    return [
+        {
+            **row,
+            "state": states.get(row["id"], "unknown"),
+            "replaced_by": heirs.get(row["id"]),
+        }
+        for row in rows
+    ]
+
+
+def _heirs(
+    notes: Collection[UUID], *, principal: Principal, now: datetime
+) -> dict[UUID, dict[str, Any]]:
+    """The last visible note of each line of replacements."""
+    lines: dict[UUID, list[UUID]] = {pk: [pk] for pk in notes}
+    edge = set(notes)
+    for _ in range(REPLACEMENTS_MAX):
+        if not (steps := _replacements(edge)):
+            break
+        edge = set()
+        for line in lines.values():
+            heir = steps.get(line[-1])
+            if heir is not None and heir not in line:
+                line.append(heir)
+                edge.add(heir)
+    later = {pk for line in lines.values() for pk in line[1:]}
+    columns = {*STATE_COLUMNS, "title", "content", "project__name"}
+    seen = Note.objects.visible_to(principal).filter(pk__in=later).values(*columns)
+    told = {one["id"]: one for one in seen}
+    ends = {pk: [one for one in line[1:] if one in told] for pk, line in lines.items()}
+    return {pk: _told(told[line[-1]], now) for pk, line in ends.items() if line}
+
+
+def _replacements(notes: Collection[UUID]) -> dict[UUID, UUID]:
+    """What each of these notes was retired for, if it was; the latest verdict counts."""
+    columns = ("project", "visibility", "confidence", "valid_from", "deleted_at")
+    standing = (
+        DedupVerdict.objects.as_pipeline()
+        .filter(Q(note__in=notes) | Q(target__in=notes), status__in=("applied", "approved"))
+        .exclude(verdict="distinct")
+        .select_related("note", "target")
+        .only("verdict", *(f"{side}__{name}" for side in ("note", "target") for name in columns))
+    )
+    found: dict[UUID, UUID] = {}
+    for row in standing.order_by("pk"):
+        did = verdicts.effect(row.verdict, row.note, row.target)
+        if did.retired is not None and did.retired.deleted_at is not None:
+            found[did.retired.pk] = did.kept.pk
+    return {pk: heir for pk, heir in found.items() if pk in notes}
+
+
+def _told(note: Mapping[str, Any], now: datetime) -> dict[str, Any]:
+    return {
+        "id": str(note["id"]),
+        "title": note["title"],
+        "content": note["content"],
+        "project": note["project__name"],
+        "valid_from": note["valid_from"].isoformat(),
+        "state": state(note, now),
+    }

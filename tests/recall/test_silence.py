@@ -1,0 +1,129 @@
+"""Silence and its price: off-topic prompts that inject something, on-topic ones that miss.
+
+Both are measured on two memories; `tests.recall.prompts` says how the prompts were made. Half of
+them was never used to choose a floor, and is judged by itself, too.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from django.utils import timezone
+from pytest_django import DjangoDbBlocker
+
+from memory.access import principal
+from memory.files import capture_files
+from memory.pipeline import process
+from recall.notes import recall_notes
+from tests import cluster
+from tests.corpus import CORPUS, needs_corpus
+from tests.recall.prompts import PROMPTS, Prompt, corpus, demo
+
+DEMO = Path(__file__).resolve().parents[1] / "fixtures" / "demo"
+
+#: What of the corpus is captured: everything that is not there for evaluation alone.
+CAPTURED = ("claude-code", "codex", "pi", "obsidian", "telegram", "bookmarks", "skills")
+
+#: Shares that may be injected for off-topic prompts, and must be right for on-topic ones.
+FALSE_MAX = 0.02
+RIGHT_MIN = 0.90
+
+#: The same on the half that no floor was chosen on: a hundred prompts are a coarse measure.
+HELD_FALSE_MAX = 0.03
+HELD_RIGHT_MIN = 0.88
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A prompt, and the text that an agent would see."""
+
+    prompt: Prompt
+    text: str
+
+
+def ask_all(prompts: list[Prompt]) -> list[Asked]:
+    me, now = principal(), timezone.now()
+    return [
+        Asked(one, recall_notes(one.text, principal=me, now=now, cwd=place(one)).text)
+        for one in prompts
+    ]
+
+
+def place(prompt: Prompt) -> str:
+    return f"/home/dev/src/{prompt.project}" if prompt.project else ""
+
+
+@pytest.fixture(scope="module")
+def of_demo(template_db: str, django_db_blocker: DjangoDbBlocker) -> Iterator[list[Asked]]:
+    """What the demo's memory says to all its prompts."""
+    yield from remembered(
+        [DEMO], [*demo.off_topic(), *demo.on_topic()], template_db, django_db_blocker
+    )
+
+
+@pytest.fixture(scope="module")
+def of_corpus(template_db: str, django_db_blocker: DjangoDbBlocker) -> Iterator[list[Asked]]:
+    """What the corpus' memory says to all its prompts."""
+    paths = [CORPUS / name for name in CAPTURED]
+    yield from remembered(
+        paths, [*corpus.off_topic(), *corpus.on_topic()], template_db, django_db_blocker
+    )
+
+
+def remembered(
+    paths: list[Path], prompts: list[Prompt], template: str, blocker: DjangoDbBlocker
+) -> Iterator[list[Asked]]:
+    with blocker.unblock():
+        name = cluster.clone(template)
+        with cluster.using(name):
+            capture_files([str(path) for path in paths], owner=principal(), progress=False)
+            process()
+            yield ask_all(prompts)
+        cluster.drop(name)
+
+
+def judge(asked: list[Asked], *, false_max: float, right_min: float) -> None:
+    off = [one for one in asked if not one.prompt.answerable]
+    on = [one for one in asked if one.prompt.answerable]
+    false = [one for one in off if one.text]
+    wrong = [one for one in on if not one.prompt.answered_by(one.text)]
+    kinds = Counter(one.prompt.kind for one in false)
+    assert len(false) <= false_max * len(off), (kinds, [one.prompt.text for one in false])
+    assert len(wrong) <= (1 - right_min) * len(on), [one.prompt.text for one in wrong]
+
+
+def held_out(asked: list[Asked]) -> list[Asked]:
+    return [one for one in asked if one.prompt.held_out]
+
+
+def test_it_is_silent_off_topic_and_right_on_topic_on_the_demo(of_demo: list[Asked]) -> None:
+    judge(of_demo, false_max=FALSE_MAX, right_min=RIGHT_MIN)
+
+
+def test_it_carries_over_to_prompts_that_no_floor_saw(of_demo: list[Asked]) -> None:
+    judge(held_out(of_demo), false_max=HELD_FALSE_MAX, right_min=HELD_RIGHT_MIN)
+
+
+@needs_corpus
+def test_it_is_silent_off_topic_and_right_on_topic_on_the_corpus(of_corpus: list[Asked]) -> None:
+    judge(of_corpus, false_max=FALSE_MAX, right_min=RIGHT_MIN)
+
+
+@needs_corpus
+def test_it_carries_over_to_prompts_of_the_corpus_that_no_floor_saw(
+    of_corpus: list[Asked],
+) -> None:
+    judge(held_out(of_corpus), false_max=HELD_FALSE_MAX, right_min=HELD_RIGHT_MIN)
+
+
+@pytest.mark.parametrize("memory", [demo, corpus], ids=["demo", "corpus"])
+def test_it_asks_two_hundred_prompts_of_each_sort_half_of_them_held_out(memory: object) -> None:
+    for prompts in (memory.off_topic(), memory.on_topic()):  # type: ignore[attr-defined]
+        assert len({one.text for one in prompts}) == PROMPTS
+        assert 0.45 <= sum(one.held_out for one in prompts) / PROMPTS <= 0.55
+    assert not any(one.answerable for one in memory.off_topic())  # type: ignore[attr-defined]
+    assert all(one.answerable for one in memory.on_topic())  # type: ignore[attr-defined]
