@@ -75,7 +75,7 @@ def _turn_line(turn: Mapping[str, Any]) -> str:
     speaker = _named(turn["speaker"] or SPEAKERS.get(role, role))
     told = [
         turn["project__name"] or "no project",
-        f"{turn['occurred_at']:%Y-%m-%d}",
+        f"{turn['at']:%Y-%m-%d}",
         f"shared by {turn['shared_by']}, {speaker}" if turn.get("shared_by") else speaker,
         f"verbatim, turn {turn['id']}",
     ]

@@ -18,8 +18,7 @@ from memory.attribution import GLOBAL
 from memory.ledger import emit
 from memory.models import Injection, Note, Principal
 from recall.block import Block, render
-from recall.candidates import NOTE_FACTS
-from recall.results import told
+from recall.results import NOTE_READ, told
 from recall.where import where
 
 #: Notes of a context.
@@ -77,7 +76,7 @@ def recall_context(
         .filter(project__name__in=[name for name in (here.project, GLOBAL) if name])
         .annotate(own=own_first)
         .order_by("own", "-importance", "-valid_from", "pk")
-        .values(*NOTE_FACTS, "project__name", "owner__name")[:CONTEXT_NOTES_MAX]
+        .values(*NOTE_READ)[:CONTEXT_NOTES_MAX]
     )
     rows = told(list(found), principal=principal)
     block: Block = render(rows)

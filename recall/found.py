@@ -42,6 +42,10 @@ TRACK_WEIGHTS: Mapping[str, float] = {
     "around": 0.5,
 }
 
+#: Candidates kept of each source, best first.
+# Why: no caller asks for more, the ledger keeps thirty, and each is an object.
+FOUND_MAX = 60
+
 #: Hits of the two main tracks beside which a text counts as found.
 AROUND_HITS = 5
 
@@ -128,11 +132,12 @@ def place(
     tracks["around"] = [(text, float(sums[at_text[text]])) for text in beside]
     fused = {one.key: one for one in fuse(tracks, weights=TRACK_WEIGHTS)}
     found = []
-    for at in sorted(range(len(rows)), key=lambda at: (-sums[at], names[at])):
+    best = sorted(range(len(rows)), key=lambda at: (-sums[at], names[at]))[:FOUND_MAX]
+    for at in best:
         one: Fused[int] = fused.get(names[at]) or Fused(names[at], 0.0)
-        facts = fetched.facts[names[at]]
+        facts = fetched.facts(names[at])
         row = fetched.rows[order[rows[at]]]
-        near = fetched.facts.get(beside.get(names[at], -1))
+        near = beside.get(names[at])
         found.append(
             Found(
                 source,
@@ -146,7 +151,7 @@ def place(
                 float(covered[at]),
                 tuple(word for word, yes in zip(words, held[at], strict=True) if yes),
                 row.terms + row.counts,
-                _key(source, near) if near else None,
+                None if near is None else _key(source, fetched.facts(near)),
                 matrix[at],
                 ranker,
             )

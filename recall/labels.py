@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 
@@ -155,8 +156,8 @@ def _right(found: Sequence[Found], evidence: Sequence[str], principal: Principal
     """Which hits bear the evidence: by their id, by an item that they cite, or by its words."""
     if not evidence:
         return [False] * len(found)
-    notes = [one.key for one in found if one.source == "note"]
-    items = [one.key for one in found if one.source == "turn"]
+    notes = [one.key for one in found if isinstance(one.key, UUID)]
+    items = [one.key for one in found if isinstance(one.key, int)]
     bodies: Mapping[Any, str] = dict(
         RawItem.objects.visible_to(principal).filter(pk__in=items).values_list("pk", "body")
     )

@@ -93,7 +93,7 @@ def build(rows: Sequence[Row], terms: Sequence[int], known: Statistics) -> tuple
         counts[row_of, column] = flat_counts[hit]
         heads[row_of, column] = flat_heads[hit]
     bits = np.array([row.traits for row in sorted_], dtype=np.int64)
-    traits = [(bits >> bit & 1).astype(bool) for bit in range(len(TRAITS))]
+    has = {name: (bits >> bit & 1).astype(bool) for bit, name in enumerate(TRAITS)}
     pool = Pool(
         np.array([row.candidate for row in sorted_], dtype=bool),
         before,
@@ -103,7 +103,11 @@ def build(rows: Sequence[Row], terms: Sequence[int], known: Statistics) -> tuple
         np.array([row.length for row in sorted_], dtype=np.float64),
         counts,
         heads,
-        *traits,
+        has["asks"],
+        has["time"],
+        has["digit"],
+        has["first_person"],
+        has["proper"],
         np.array([row.occurred for row in sorted_], dtype=np.float64),
         flat,
         flat_counts.astype(np.float64),

@@ -191,12 +191,16 @@ def of_source(
 ) -> Floors:
     """The floors of one source for this share of false hits. The final score's stays: it is the
     operator's own, and says nothing but ranks."""
-    times = {"semantic": TRACK_TIMES, "keyword": TRACK_TIMES, "relevance": 1.0}
-    found = {
-        track: floor_for(labelled, source, reading(track, base.weights), target * more)
-        for track, more in times.items()
-    }
-    return replace(base, **found)
+
+    def found(track: str, times: float) -> float:
+        return floor_for(labelled, source, reading(track, base.weights), target * times)
+
+    return replace(
+        base,
+        semantic=found("semantic", TRACK_TIMES),
+        keyword=found("keyword", TRACK_TIMES),
+        relevance=found("relevance", 1.0),
+    )
 
 
 Reading = Callable[[Evidence], float]

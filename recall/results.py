@@ -15,13 +15,20 @@ from typing import Any
 from django.db.models import Q
 from django.db.models.functions import Left
 
-from memory.models import DedupVerdict, Evidence, Principal, RawItem
+from memory.models import DedupVerdict, Evidence, Note, Principal, RawItem
 from memory.searchtexts import speaker
 from memory.text.words import normalise
 from recall.excerpt import LOOKED_AT_CHARACTERS_MAX, excerpt
 from recall.reranking import Reranking, rerank
 from recall.scoring import Hit
 from recall.states import stale
+
+#: What is read of a note that is shown.
+NOTE_READ = (
+    "id", "title", "content", "context", "tags", "importance", "confidence", "memory_kind",
+    "said_by", "project_id", "valid_from", "valid_to", "content_key", "session", "owner_id",
+    "confidentiality", "project__name", "owner__name",
+)  # fmt: skip
 
 
 def fold(hits: Sequence[Hit]) -> list[Hit]:
@@ -83,7 +90,9 @@ def read(
 ) -> list[Hit]:
     """The hits with what a reader is told: of a note whose it is and whether it is disputed (and,
     asked about the past, what became of it), of a turn who said it and the words that fit."""
-    notes = told([hit.facts for hit in hits if hit.source == "note"], principal=principal)
+    keys = [hit.key for hit in hits if hit.source == "note"]
+    rows = Note.objects.visible_to(principal).filter(pk__in=keys).values(*NOTE_READ) if keys else []
+    notes = told(list(rows), principal=principal)
     if past:
         notes = stale(notes, principal=principal, now=now)
     by_key = {row["id"]: row for row in notes} | _turns(hits, asked, principal)
@@ -160,7 +169,7 @@ def as_json(hit: Hit, rank: int, *, explain: bool, injected: bool = True) -> dic
         more = {
             **{name: facts[name] for name in _TURN_TOLD},
             "project": facts["project__name"],
-            "occurred_at": facts["occurred_at"].isoformat(),
+            "occurred_at": facts["at"].isoformat(),
         }
     short = {name: numbers[name] for name in ("source", "rank", "score", "turns", "refused")}
     return {**(numbers if explain else short), **more}

@@ -70,7 +70,7 @@ class Hit:
         """What `order` is the sum of: the ranker's parts and the factors in log-odds. `most`: the
         weightiest one by one, and the rest as one number."""
         factors = {"prior": self.prior, "decay": self.decay, "boost": self.boost}
-        parts = dict(self.found.features)
+        parts = {name: part for name, part in self.found.features.items() if part}
         parts |= {name: _log_odds(factor) for name, factor in factors.items() if factor != 1.0}
         if most is None or len(parts) <= most:
             return parts
@@ -127,8 +127,7 @@ def weigh(found: Found, scales: Scales) -> Hit:
     """Apply prior, decay and boost, and compare with the floors; equal to a floor is above it."""
     facts = found.facts
     prior = KIND_PRIORS.get(facts.get("memory_kind") or "", 1.0)
-    at = facts["valid_from" if found.source == "note" else "occurred_at"]
-    decay = freshness(at, half_life_days=scales.half_life_days, now=scales.now)
+    decay = freshness(facts["at"], half_life_days=scales.half_life_days, now=scales.now)
     here = bool(scales.project) and facts["project__name"] == scales.project
     boost = SAME_PROJECT_BOOST if here else 1.0
     score = found.fused * prior * decay * boost

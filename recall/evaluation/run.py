@@ -27,6 +27,10 @@ from recall.evaluation.offtopic import PROMPTS
 #: Hits asked for and written to the predictions; beyond what is judged, for whoever looks why.
 HITS_KEPT_MAX = 20
 
+#: Questions with an answer for which it is asked, too, what an agent would be given; spread evenly.
+# Why: it is a second search; two hundred tell the rate to three points.
+INJECTIONS_ASKED_MAX = 200
+
 #: The category of our own prompts, about nothing in memory.
 OFF_TOPIC = "off topic"
 
@@ -40,7 +44,7 @@ class Prediction:
 
     question: Question
     argus: Sequence[tuple[frozenset[str], Found]]
-    injected: Sequence[frozenset[str]]
+    injected: Sequence[frozenset[str]] | None
     baselines: Mapping[str, Sequence[tuple[frozenset[str], float]]]
     milliseconds: float
 
@@ -70,7 +74,7 @@ class Prediction:
                 }
                 for names, found in self.argus
             ],
-            "injected": [sorted(names) for names in self.injected],
+            "injected": None if self.injected is None else [sorted(one) for one in self.injected],
             "baselines": {
                 name: [{"ids": sorted(ids), "score": round(score, 6)} for ids, score in ranked]
                 for name, ranked in self.baselines.items()
@@ -96,12 +100,14 @@ def evaluate(
     progress: bool = False,
 ) -> Evaluation:
     """Every question, then prompts about something else. Raises InfraError without an embedder."""
+    step = max(1, -(-sum(bool(one.facts) for one in questions) // INJECTIONS_ASKED_MAX))
+    bar = tqdm(questions, desc="ask", disable=None if progress else True, leave=False)
     asked = [
-        _ask(question, ground, principal)
-        for question in tqdm(questions, desc="ask", disable=None if progress else True, leave=False)
+        _ask(question, ground, principal, give=not question.facts or at % step == 0)
+        for at, question in enumerate(bar)
     ]
     strange = [
-        _ask(Question(pool, prompt, category=OFF_TOPIC), ground, principal)
+        _ask(Question(pool, prompt, category=OFF_TOPIC), ground, principal, give=True)
         for pool, prompt in _strange(sorted(ground.shelves), len(questions))
     ]
     answerable = [one for one in asked if one.question.facts]
@@ -143,8 +149,8 @@ def _strange(pools: Sequence[str], at_most: int) -> list[tuple[str, str]]:
     ]
 
 
-def _ask(question: Question, ground: Ground, principal: Principal) -> Prediction:
-    """All rankers for one question, and what an agent that asks it would be given."""
+def _ask(question: Question, ground: Ground, principal: Principal, *, give: bool) -> Prediction:
+    """All rankers for one question, and with `give` what an agent that asks it would be given."""
     begin = time.perf_counter()
     found = rank_texts(
         question.text,
@@ -154,11 +160,14 @@ def _ask(question: Question, ground: Ground, principal: Principal) -> Prediction
         depth=HITS_KEPT_MAX,
     )
     took = round((time.perf_counter() - begin) * 1000, 2)
-    put = injected(question.text, principal=principal, project=question.pool, now=ground.now)
+    put = None
+    if give:
+        keys = injected(question.text, principal=principal, project=question.pool, now=ground.now)
+        put = [ground.named(*one) for one in keys]
     return Prediction(
         question,
         [(ground.named(*one.keys), one) for one in found],
-        [ground.named(*keys) for keys in put],
+        put,
         _baselines(question, ground) if question.facts else {},
         took,
     )
@@ -215,16 +224,15 @@ def _by_kind(asked: Sequence[Prediction], sorts: Mapping[str, str]) -> dict[str,
 
 def _injections(asked: Sequence[Prediction]) -> dict[str, Any]:
     """Of questions with an answer: how many brought anything up, and how many something right."""
-    some = sum(bool(one.injected) for one in asked)
-    right = sum(
-        any(names & fact for names in one.injected for fact in one.question.facts) for one in asked
-    )
+    given = [(one.injected, one.question.facts) for one in asked if one.injected is not None]
+    some = sum(bool(hits) for hits, _ in given)
+    right = sum(any(names & fact for names in hits for fact in facts) for hits, facts in given)
     return {
-        "asked": len(asked),
+        "asked": len(given),
         "injected": some,
         "right": right,
-        "rate": share(some, len(asked)),
-        "right_rate": share(right, len(asked)),
+        "rate": share(some, len(given)),
+        "right_rate": share(right, len(given)),
     }
 
 

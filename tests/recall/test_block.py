@@ -62,9 +62,10 @@ def test_it_says_what_no_longer_holds_and_which_note_holds_instead() -> None:
 @pytest.mark.parametrize("name", ["a]b\n[c", "x" * 5_000, "{'id': 1, 'tags': ['a']}", "\u202e]"])
 def test_it_is_known_again_by_its_lines_whoever_is_said_to_have_spoken(name: str) -> None:
     text = render([row("Use port 5433.", said_by=name), said("Use port 5434.", speaker=name)]).text
-    bare = text.splitlines()[1:-1]
-    assert len(bare) == 3 and all(len(line) < 250 for line in bare)
-    assert unwrap("\n".join(bare)) == ("", True)
+    # Cut in two by a client: its lines and its end are all that is left.
+    rest = text.splitlines()[1:]
+    assert len(rest) == 4 and all(len(line) < 250 for line in rest)
+    assert unwrap("\n".join(rest)) == ("", True)
 
 
 def test_it_says_that_it_is_data_and_no_order_and_carries_the_mark() -> None:

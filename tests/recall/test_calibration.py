@@ -46,10 +46,15 @@ def fact(me: Principal) -> Any:
     return note(me, FACT, project="bakery")
 
 
-def proposal(**changes: float) -> Proposal:
+def proposal(relevance: float | None = None, score: float | None = None) -> Proposal:
     base = dict(in_force(NAME).floors)
     floors: Mapping[Source, Floors] = {
-        source: replace(one, **changes) for source, one in base.items()
+        source: replace(
+            one,
+            relevance=one.relevance if relevance is None else relevance,
+            score=one.score if score is None else score,
+        )
+        for source, one in base.items()
     }
     return Proposal(base, floors, held_out=Outcome(50, 0.9, 50, 0.0))
 
@@ -197,7 +202,7 @@ def run(*arguments: str) -> tuple[dict[str, Any], int]:
 
 def questions(path: Path, count: int) -> str:
     """As many questions about the fact as there are prompts about nothing."""
-    lines = [
+    lines: list[dict[str, Any]] = [
         {"question": f"{ASKED} Take {number} please.", "evidence": ["5433"]}
         for number in range(count)
     ]

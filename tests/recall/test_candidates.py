@@ -46,7 +46,7 @@ def test_it_brings_the_turns_around_a_candidate_and_says_which_is_which() -> Non
     said(alice, "Elsewhere.", session="other")
     got = turns(raws(alice), texts=[text_of(items[4])], vector="", model=MODEL)
     expected = {text_of(items[n]) for n in range(4 - AROUND_TURNS, 5 + AROUND_TURNS)}
-    assert {row.text for row in got.rows} == expected == set(got.facts)
+    assert {row.text for row in got.rows} == expected == set(got.told)
     assert [row.text for row in got.rows if row.candidate] == [text_of(items[4])]
     ends = turns(
         raws(alice), texts=[text_of(items[0]), text_of(items[8])], vector="", model=MODEL, around=1
@@ -81,7 +81,7 @@ def test_it_tells_the_cosine_of_the_same_model_alone() -> None:
     assert math.isnan(cosines[text_of(bare)])
     pool = Note.objects.visible_to(alice).live(NOW)
     found = notes(pool, keys=[one.pk, other.pk], texts=[], vector=asked, model=MODEL)
-    by_note = {found.facts[row.text]["id"]: row.cosine for row in found.rows}
+    by_note = {found.facts(row.text)["id"]: row.cosine for row in found.rows}
     assert by_note[one.pk] == pytest.approx(1.0, abs=1e-3) and math.isnan(by_note[other.pk])
 
 
@@ -89,14 +89,15 @@ def test_it_tells_of_each_what_a_hit_needs_in_one_statement() -> None:
     alice = people().alice
     one, item = note(alice, PORT, project="harbor"), said(alice, PORT, project="harbor")
     with CaptureQueriesContext(connection) as ran:
-        (found,) = notes(
-            Note.objects.visible_to(alice), keys=[one.pk], texts=[], vector="", model=MODEL
-        ).facts.values()
-        (spoken,) = turns(raws(alice), texts=[text_of(item)], vector="", model=MODEL).facts.values()
+        pool = Note.objects.visible_to(alice)
+        noted = notes(pool, keys=[one.pk], texts=[], vector="", model=MODEL)
+        heard = turns(raws(alice), texts=[text_of(item)], vector="", model=MODEL)
+    (found,) = map(noted.facts, noted.told)
+    (spoken,) = map(heard.facts, heard.told)
     # One of them asks which search text the test means.
     assert len(ran) == 3
-    assert set(found) == {*NOTE_FACTS, "project__name", "owner__name"}
-    assert set(spoken) == {*TURN_FACTS, "project__name", "owner__name"}
+    assert set(found) == {*NOTE_FACTS, "at", "project__name", "owner__name"}
+    assert set(spoken) == {*TURN_FACTS, "at", "project__name", "owner__name"}
     assert found["id"] == one.pk and spoken["raw_item_id"] == item.pk
     assert found["owner__name"] == spoken["owner__name"] == "alice"
     assert found["project__name"] == spoken["project__name"] == "harbor"

@@ -66,7 +66,7 @@ ON_TOPIC = [
     ("How do I publish a release of tidepool with npm run release?", "tidepool", "npm run release"),
     ("Dürfen die Rechnungsnummern von harbor Lücken haben?", "harbor", "Rechnungsnummern"),
     ("预发环境的 Redis 用哪个端口", "harbor", "6380"),
-    ("When is the deploy freeze this summer?", "harbor", "production deploys"),
+    ("When is the deploy freeze in August?", "harbor", "production deploys"),
 ]
 
 

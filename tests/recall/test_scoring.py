@@ -9,12 +9,15 @@ from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
+import numpy as np
 import pytest
 
 from memory.llm.thresholds import recall_floor
+from recall.features import FEATURES
 from recall.floors import Floors, Weights, shipped
 from recall.found import Found, Question
 from recall.fusion import RRF_K, Placed
+from recall.ranker import Ranker
 from recall.scoring import REST, SAME_PROJECT_BOOST, Hit, Scales, freshness, weigh, weigh_all
 from recall.search import Searched
 from tests.recall.making import NOW
@@ -44,10 +47,13 @@ def found(source: str = "note", **fields: Any) -> Found:
     given: dict[str, Any] = {
         "source": source, "key": facts["id"] if source == "note" else 7, "text": 1, "facts": facts,
         "tracks": tracks, "fused": sum(1 / (RRF_K + at.rank) for at in tracks.values()),
-        "order": 1.5, "features": {"intercept": 0.5, "cosine": 1.0}, "cosine": None,
+        "order": 1.5, "cosine": None,
         "coverage": 0.5, "words": ("port",), "content": b"",
     }  # fmt: skip
-    return Found(**given | fields)
+    parts = {"intercept": 0.5, "cosine": 1.0} | fields.pop("parts", {})
+    row = np.array([parts.get(name, 0.0) for name in FEATURES])
+    ranker = Ranker((1.0,) * len(FEATURES), parts["intercept"])
+    return Found(**given | {"row": row, "ranker": ranker} | fields)
 
 
 def weighed(
@@ -143,7 +149,7 @@ def test_it_halves_the_weight_of_a_note_every_half_life_when_that_is_on() -> Non
 @pytest.mark.parametrize("most", [None, 1, 2, 3, 8])
 def test_it_orders_by_a_sum_whose_parts_it_tells(most: int | None) -> None:
     parts = {"intercept": -1.0, "cosine": 2.0, "bm25": 0.25, "asks": -0.125, "length": 0.0625}
-    one = found(features=parts, order=math.fsum(parts.values()), facts={"project__name": "harbor"})
+    one = found(parts=parts, order=math.fsum(parts.values()), facts={"project__name": "harbor"})
     hit = weighed(one, asks="harbor", half_life_days=30)
     assert hit.order == pytest.approx(one.order + math.log(1.25))
     told = hit.sums(most)
