@@ -80,7 +80,8 @@ def _dense(pool: NoteQuerySet, note: Note) -> list[Neighbour]:
         return []
     found = nearest(pool, _vector(note), note.embedding_model, depth=NEIGHBOURS_A_TRACK)
     rows = pool.in_bulk([key for key, _ in found])
-    return [Neighbour(rows[key], near, None) for key, near in found]
+    # One that another worker retired since it was found is no neighbour any more.
+    return [Neighbour(rows[key], near, None) for key, near in found if key in rows]
 
 
 def _lexical(pool: NoteQuerySet, note: Note) -> list[Neighbour]:

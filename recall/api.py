@@ -22,10 +22,11 @@ from recall.block import BLOCK_CHARACTERS_MAX
 from recall.budget import ANSWER_CHARACTERS, ANSWER_CHARACTERS_MAX, ANSWER_CHARACTERS_MIN
 from recall.context import recall_context
 from recall.feedback import REASON_CHARACTERS_MAX, give_feedback
+from recall.floors import SOURCES
 from recall.notes import NOTES_ASKED_MAX, NOTES_MAX, Wanted, recall_notes
 from recall.opened import read_note, read_turn
 from recall.query import LIMIT, LIMIT_MAX, QUERY_CHARACTERS_MAX, recall_query
-from recall.search import SOURCES, Past
+from recall.search import Past
 
 #: Characters of a session's name and of a path.
 # Why: the ledger's index holds the session, and an index row of Postgres ends at 2,700 bytes; a

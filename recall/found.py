@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -18,12 +18,10 @@ from memory.tracks import Asked
 from recall.candidates import Fetched
 from recall.coverage import shares
 from recall.features import Sought, choose, features
+from recall.floors import Source
 from recall.fusion import Fused, Placed, fuse
 from recall.pool import Bools, Floats, Pool, build
 from recall.ranker import Ranker
-
-Source = Literal["note", "turn"]
-SOURCES: tuple[Source, ...] = ("note", "turn")
 
 #: Texts that each track brings to the fusion, of each source.
 # Why: measured on dialogues, depth 20 to 30 orders better than 100; the rest is noise.
@@ -205,5 +203,5 @@ def _words(question: Question, known: Asked) -> tuple[str, ...]:
 
 
 def _ranked(names: Sequence[int], scores: Any, there: Any) -> list[tuple[int, float]]:
-    places = sorted(np.flatnonzero(there), key=lambda at: (-scores[at], names[at]))
+    places = sorted(np.flatnonzero(there).tolist(), key=lambda at: (-scores[at], names[at]))
     return [(names[at], float(scores[at])) for at in places[:TRACK_DEPTH]]

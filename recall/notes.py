@@ -17,7 +17,7 @@ from memory.llm.choice import embedder
 from memory.models import Principal
 from recall.block import BLOCK_CHARACTERS_MAX, render
 from recall.calibration import InForce, in_force
-from recall.floors import Floors
+from recall.floors import Floors, Source
 from recall.gates import Asked, ask
 from recall.injections import record
 from recall.reranking import Reranking, shown_to_reranker
@@ -43,7 +43,7 @@ class Recalled:
     weighed: tuple[Hit, ...] = ()
     omitted: int = 0
     asked: Asked = Asked("")
-    floors: Mapping[str, Floors] = field(default_factory=dict)
+    floors: Mapping[Source, Floors] = field(default_factory=dict)
     calibration: int | None = None
     searched: Searched | None = None
     reranking: Reranking = Reranking()

@@ -19,11 +19,12 @@ from memory.text.clean import clean_text
 from recall.block import line
 from recall.budget import ANSWER_CHARACTERS, Budget
 from recall.calibration import in_force
+from recall.floors import SOURCES, Source
 from recall.injections import record
 from recall.reranking import Reranking, shown_to_reranker
 from recall.results import as_json, fold, read, second_opinion
 from recall.scoring import Hit, weigh_all
-from recall.search import SOURCES, Past, Searched, Source, search
+from recall.search import Past, Searched, search
 from recall.where import where
 
 #: Results of a query when nothing else is asked for, and the most of them.

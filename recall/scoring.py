@@ -17,8 +17,9 @@ from uuid import UUID
 from django.conf import settings
 
 from memory.text.tongue import tongue
-from recall.floors import Evidence, Floors, Judged, above, judge
-from recall.search import Found, Searched
+from recall.floors import Evidence, Floors, Judged, Source, above, judge
+from recall.found import Found
+from recall.search import Searched
 
 #: Weight of a note by its memory kind, of a raw item by its own.
 # Why: 1.0 until measuring shows that a kind deserves more.
@@ -116,7 +117,7 @@ class Scales:
     """What hits of one recall are weighed by: the place that asks, floors, tongue and clock."""
 
     project: str | None
-    floors: Mapping[str, Floors]
+    floors: Mapping[Source, Floors]
     model: str
     tongue: str
     half_life_days: float
@@ -145,7 +146,7 @@ def weigh(found: Found, scales: Scales) -> Hit:
 
 
 def weigh_all(
-    searched: Searched, floors: Mapping[str, Floors], *, project: str | None, now: datetime
+    searched: Searched, floors: Mapping[Source, Floors], *, project: str | None, now: datetime
 ) -> list[Hit]:
     """Every find as a hit, those of each source by `order`. Between the sources relevance decides:
     a ranker's sum compares the candidates of one source and says nothing about another's."""

@@ -25,7 +25,8 @@ from memory.tracks import EXACT_ROWS_MAX, Asked, asked, heaviest, literal, neare
 from recall import candidates
 from recall.calibration import in_force
 from recall.entities import weights
-from recall.found import SOURCES, TRACK_DEPTH, Found, Question, Source, place
+from recall.floors import SOURCES, Source
+from recall.found import TRACK_DEPTH, Found, Question, place
 from recall.questions import impersonate
 from recall.ranker import Ranker
 from recall.reader import Reader, reader

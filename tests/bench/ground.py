@@ -75,7 +75,7 @@ def _await(url: str) -> None:
         try:
             with urllib.request.urlopen(f"{url}/healthz", timeout=5):
                 return
-        except (urllib.error.URLError, ConnectionError):
+        except (urllib.error.URLError, ConnectionError, TimeoutError):
             time.sleep(0.2)
     raise SystemExit("the web server does not answer")
 

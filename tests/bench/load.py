@@ -50,14 +50,14 @@ _SYLLABLES = ["".join(pair) for pair in itertools.product(_ONSETS, _VOWELS)]
 class Writing:
     """The same texts and vectors every time, however many were asked for at once."""
 
-    def __init__(self, seed: int = 11) -> None:
+    def __init__(self, seed: int = 11, *, clusters: int = CLUSTERS) -> None:
         self.chance = np.random.default_rng(seed)
         trios = itertools.product(_SYLLABLES, repeat=3)
         every = ["".join(trio) + "k" for trio in trios]
         self.words = [every[at] for at in self.chance.permutation(len(every))[:WORDS]]
         share = 1.0 / (np.arange(WORDS) + SHIFT)
         self.bounds = np.cumsum(share / share.sum())
-        self.centres = self.chance.normal(size=(CLUSTERS, MEANT)) / np.sqrt(MEANT)
+        self.centres = self.chance.normal(size=(clusters, MEANT)) / np.sqrt(MEANT)
 
     def texts(self, count: int) -> list[list[str]]:
         """The words of so many texts."""
@@ -71,7 +71,7 @@ class Writing:
 
     def vectors(self, count: int) -> Floats:
         """So many unit-length vectors: [count, VECTOR_SIZE]."""
-        near = self.centres[self.chance.integers(CLUSTERS, size=count)]
+        near = self.centres[self.chance.integers(len(self.centres), size=count)]
         return self.around(near)
 
     def around(self, vectors: Floats, noise: float = NOISE) -> Floats:

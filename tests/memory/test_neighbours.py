@@ -6,6 +6,7 @@ import contextlib
 import random
 import re
 import uuid
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -138,6 +139,24 @@ def test_it_shows_no_younger_retired_or_future_note() -> None:
     note(alice, text, valid_to=at(60))
     note(alice, text, when=at(days=9), created_at=at(1))
     assert older_neighbours(new, now=at(days=3), floor=0.1, limit=9) == []
+
+
+@pytest.mark.django_db
+def test_it_does_without_a_note_that_is_retired_while_it_looks() -> None:
+    alice, _, _ = three()
+    gone, stays = (note(alice, f"ports servers staging {word}") for word in ("one", "two"))
+    new = note(alice, "ports servers staging", when=at(days=1))
+
+    def retires(execute: Callable[..., Any], sql: str, *rest: Any) -> Any:
+        """As another worker would, between the search and the reading of what it found."""
+        answer = execute(sql, *rest)
+        if "<=>" in sql:
+            Note.objects.as_pipeline().filter(pk=gone.pk).update(deleted_at=at(days=1))
+        return answer
+
+    with connection.execute_wrapper(retires):
+        found = older_neighbours(new, now=at(days=2), floor=0.1, limit=9)
+    assert [one.note for one in found] == [stays]
 
 
 @pytest.mark.django_db

@@ -70,7 +70,7 @@ def town(template_db: str, django_db_blocker: DjangoDbBlocker) -> Iterator[Town]
 
 
 def build(address: str) -> Town:
-    chance, writing = random.Random(8), Writing(8)
+    chance, writing = random.Random(8), Writing(8, clusters=100)
     made = Town(address, [principal(name) for name in NAMES], writing, {}, {})
     crew = Group.objects.create(name="crew")
     crew.members.add(*made.owners[1:4])

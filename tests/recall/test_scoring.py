@@ -41,8 +41,7 @@ def found(source: str = "note", **fields: Any) -> Found:
         if score
     }
     facts = {
-        "id": uuid4(), "memory_kind": "semantic", "project__name": None, "valid_from": NOW,
-        "occurred_at": NOW,
+        "id": uuid4(), "memory_kind": "semantic", "project__name": None, "at": NOW,
     } | fields.pop("facts", {})  # fmt: skip
     given: dict[str, Any] = {
         "source": source, "key": facts["id"] if source == "note" else 7, "text": 1, "facts": facts,
@@ -139,10 +138,10 @@ def test_it_halves_the_weight_of_a_note_every_half_life_when_that_is_on() -> Non
     assert freshness(old, half_life_days=0, now=NOW) == 1.0
     assert freshness(NOW + timedelta(days=3), half_life_days=10, now=NOW) == 1.0
     fresh = weighed(found(cosine=0.5, rank=2), half_life_days=10)
-    stale = weighed(found(cosine=0.5, facts={"valid_from": old}), half_life_days=10)
+    stale = weighed(found(cosine=0.5, facts={"at": old}), half_life_days=10)
     assert fresh.score > stale.score and stale.decay == pytest.approx(0.25)
     assert stale.judged.refused == "below the floor of the final score"
-    said = weighed(found("turn", cosine=0.5, facts={"occurred_at": old}), half_life_days=10)
+    said = weighed(found("turn", cosine=0.5, facts={"at": old}), half_life_days=10)
     assert said.decay == pytest.approx(0.25), "a turn ages from when it was said"
 
 
@@ -162,7 +161,7 @@ def test_it_orders_by_a_sum_whose_parts_it_tells(most: int | None) -> None:
 
 
 def test_it_keeps_an_order_finite_whatever_fades() -> None:
-    ancient = found(facts={"valid_from": NOW - timedelta(days=400_000)})
+    ancient = found(facts={"at": NOW - timedelta(days=400_000)})
     hit = weighed(ancient, half_life_days=1)
     assert math.isfinite(hit.order) and hit.decay == 0.0
     json.dumps(hit.as_json(rank=1, injected=False), allow_nan=False)

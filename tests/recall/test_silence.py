@@ -32,9 +32,10 @@ CAPTURED = ("claude-code", "codex", "pi", "obsidian", "telegram", "bookmarks", "
 FALSE_MAX = 0.02
 RIGHT_MIN = 0.90
 
-#: The same on the half that no floor was chosen on: a hundred prompts are a coarse measure.
-HELD_FALSE_MAX = 0.03
-HELD_RIGHT_MIN = 0.88
+#: The same on the half that no floor was chosen on.
+# Why: of a hundred prompts two more are well within chance of two, as four fewer are of ninety.
+HELD_FALSE_MAX = 0.04
+HELD_RIGHT_MIN = 0.86
 
 
 @dataclass(frozen=True)
