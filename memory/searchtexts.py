@@ -210,8 +210,7 @@ def _insert(texts: Sequence[Text]) -> int:
         cursor.execute(_INSERT, columns)
         ids = {raw or note: pk for pk, raw, note in cursor.fetchall()}
         fresh = [one for one in texts if one.key in ids]
-        living = [one for one in fresh if one.live]
-        means = _count(living)
+        means = _count(fresh)
         with cursor.copy(_POSTINGS) as copy:
             for one in fresh:
                 mean = means.get((one.owner, one.raw), float(one.packed.length))
@@ -224,16 +223,23 @@ def _insert(texts: Sequence[Text]) -> int:
 
 
 def _count(texts: Iterable[Text]) -> dict[tuple[int, bool], float]:
-    """Add these to the statistics; the mean length of each collection after that."""
+    """Add the living of these to the statistics; the mean length of each collection after that.
+
+    The terms of the others are entered with nothing: who revives one must find their rows. A text
+    without a word counts for nothing, as no posting says when it goes.
+    """
     sizes: Counter[tuple[int, bool]] = Counter()
     lengths: Counter[tuple[int, bool]] = Counter()
     holding: Counter[tuple[int, bool, int]] = Counter()
     names: defaultdict[tuple[int, bool], set[int]] = defaultdict(set)
     for one in texts:
         names[one.owner, one.raw].update(one.speakers)
-        sizes[one.owner, one.raw] += 1
-        lengths[one.owner, one.raw] += one.packed.length
-        holding.update((one.owner, one.raw, term) for term, _ in weights(one.packed, 1.0))
+        counted = int(one.live and one.packed.length > 0)
+        sizes[one.owner, one.raw] += counted
+        lengths[one.owner, one.raw] += counted * one.packed.length
+        holding.update(
+            {(one.owner, one.raw, term): counted for term, _ in weights(one.packed, 1.0)}
+        )
     means = {}
     with connection.cursor() as cursor:
         for owner, raw in sorted(sizes):
@@ -247,7 +253,8 @@ def _count(texts: Iterable[Text]) -> dict[tuple[int, bool], float]:
                 [owner, raw, sizes[owner, raw], lengths[owner, raw], sorted(names[owner, raw])],
             )
             count, length = cursor.fetchone()
-            means[owner, raw] = length / max(count, 1)
+            if count:
+                means[owner, raw] = length / count
         rows = sorted(holding.items())
         cursor.execute(
             "INSERT INTO memory_term (owner_id, raw, term, texts)"

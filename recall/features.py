@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,8 +51,6 @@ NEAR_DAYS = 7.0
 # Why: "in May" can mean a May of which nothing is told; scored within the question, the least of
 # differences would decide then.
 FAR_DAYS = 60.0
-
-_DAY_SECONDS = 86_400.0
 
 #: What is measured of every candidate.
 PLAIN = (
@@ -222,7 +221,7 @@ def _dates(read: _Read) -> dict[str, Floats]:
     near: Floats = np.zeros(at.shape)
     named: Floats = np.zeros(at.shape)
     for start, end in read.sought.stretches:
-        away = np.maximum(np.maximum(start - at, at - end), 0.0) / _DAY_SECONDS
+        away = np.maximum(np.maximum(start - at, at - end), 0.0) / timedelta(days=1).total_seconds()
         close = np.where(away < FAR_DAYS, 1.0 / (1.0 + away / NEAR_DAYS), 0.0)
         near = np.maximum(near, close)
     if read.dates.any():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -27,7 +28,7 @@ def raws(who: Principal) -> OwnedQuerySet:
     return SearchText.objects.visible_to(who).filter(raw=True)
 
 
-def dialogue(owner: Principal, count: int, **fields: object) -> list[RawItem]:
+def dialogue(owner: Principal, count: int, **fields: Any) -> list[RawItem]:
     at = NOW - timedelta(days=3)
     return [
         said(owner, f"Turn number {n}.", occurred_at=at + timedelta(minutes=n), **fields)

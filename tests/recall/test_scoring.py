@@ -14,7 +14,7 @@ import pytest
 
 from memory.llm.thresholds import recall_floor
 from recall.features import FEATURES
-from recall.floors import Floors, Weights, shipped
+from recall.floors import SOURCES, Floors, Weights, shipped
 from recall.found import Found, Question
 from recall.fusion import RRF_K, Placed
 from recall.ranker import Ranker
@@ -58,7 +58,7 @@ def found(source: str = "note", **fields: Any) -> Found:
 def weighed(
     one: Found, *, floors: Floors = FLOORS, asks: str | None = None, half_life_days: float = 0
 ) -> Hit:
-    both = {"note": floors, "turn": floors}
+    both = dict.fromkeys(SOURCES, floors)
     return weigh(one, Scales(asks, both, MODEL, "english", half_life_days, NOW))
 
 
@@ -84,7 +84,8 @@ def test_it_keeps_what_is_equal_to_a_floor_and_drops_what_is_below() -> None:
 def test_it_lets_no_rank_of_one_track_pass_without_that_tracks_own_floor(
     track: str, rank: int
 ) -> None:
-    hit = weighed(found(rank=rank, **{track: 0.001}))
+    seen: dict[str, Any] = {track: 0.001}
+    hit = weighed(found(rank=rank, **seen))
     assert hit.score > FLOORS.score, "the fused floor alone would have let it pass"
     assert hit.judged.refused and not {"semantic", "keyword"} & set(hit.judged.cleared)
 
@@ -190,7 +191,7 @@ def test_it_keeps_each_sources_order_and_lets_relevance_decide_between_them() ->
     turns = [
         found("turn", order=0.2, coverage=1.0, key=1), found("turn", order=0.1, coverage=0.0, key=2)
     ]  # fmt: skip
-    floors = {one: Floors(0, 0, 0, 0, replace(ANY, coverage=1.0)) for one in ("note", "turn")}
+    floors = dict.fromkeys(SOURCES, Floors(0, 0, 0, 0, replace(ANY, coverage=1.0)))
     question = Question("which port?", (), (), MODEL)
     hits = weigh_all(Searched([*notes, *turns], question), floors, project=None, now=NOW)
     keys = [notes[0].key, notes[1].key, notes[2].key]
