@@ -32,7 +32,7 @@ def test_it_says_where_when_and_from_whom() -> None:
 
 def said(excerpt: str, **fields: Any) -> dict[str, Any]:
     return {
-        "id": 12, "project__name": "harbor", "occurred_at": NOW, "role": "user", "kind": "turn",
+        "id": 12, "project__name": "harbor", "at": NOW, "role": "user", "kind": "turn",
         "speaker": "", "shared_by": "", "excerpt": excerpt,
     } | fields  # fmt: skip
 
