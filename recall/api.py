@@ -20,12 +20,12 @@ from memory.doors import CappedJSONParser, body, described, parse
 from memory.intake import ITEM_BYTES_MAX
 from recall.block import BLOCK_CHARACTERS_MAX
 from recall.budget import ANSWER_CHARACTERS, ANSWER_CHARACTERS_MAX, ANSWER_CHARACTERS_MIN
-from recall.context import recall_context
+from recall.context import CONTEXT_NOTES_ASKED_MAX, CONTEXT_NOTES_MAX, recall_context
 from recall.feedback import REASON_CHARACTERS_MAX, give_feedback
 from recall.floors import SOURCES
 from recall.notes import NOTES_ASKED_MAX, NOTES_MAX, Wanted, recall_notes
 from recall.opened import read_note, read_turn
-from recall.query import LIMIT, LIMIT_MAX, QUERY_CHARACTERS_MAX, recall_query
+from recall.query import LIMIT, LIMIT_MAX, recall_query
 from recall.search import Past
 
 #: Characters of a session's name and of a path.
@@ -66,7 +66,7 @@ class Prompt:
 class Query:
     """A question asked on purpose: both sources (or the one that `sources` names), no gate."""
 
-    query: Annotated[str, Field(min_length=1, max_length=QUERY_CHARACTERS_MAX)]
+    query: str
     cwd: Folder = ""
     session: Session = ""
     project: Annotated[str, Field(max_length=NAME_CHARACTERS_MAX)] = ""
@@ -80,10 +80,16 @@ class Query:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a session starts."""
+    """Where a session starts, and how much to tell of which time."""
 
     cwd: Folder = ""
     session: Session = ""
+    notes: Annotated[int, Field(ge=1, le=CONTEXT_NOTES_ASKED_MAX)] = CONTEXT_NOTES_MAX
+    characters: Annotated[int, Field(ge=ANSWER_CHARACTERS_MIN, le=BLOCK_CHARACTERS_MAX)] = (
+        BLOCK_CHARACTERS_MAX
+    )
+    as_of: Moment | None = None
+    known_at: Moment | None = None
 
 
 @dataclass(frozen=True)
@@ -193,8 +199,15 @@ def _allowed_floor(request: Request, floor: float | None) -> float | None:
 def context_for_session(request: Request) -> Response:
     """The notes a session should know from its start."""
     place = parse(PLACE, request.query_params.dict())
+    now = timezone.now()
     context = recall_context(
-        principal=caller(request)[0], cwd=place.cwd, session=place.session, now=timezone.now()
+        principal=caller(request)[0],
+        cwd=place.cwd,
+        session=place.session,
+        most=place.notes,
+        characters=place.characters,
+        past=Past.asked(as_of=place.as_of, known_at=place.known_at, now=now),
+        now=now,
     )
     return Response(context.as_json(), headers=HEADERS)
 

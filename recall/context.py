@@ -17,14 +17,19 @@ from django.db.models import Case, IntegerField, Value, When
 from memory.attribution import GLOBAL
 from memory.ledger import emit
 from memory.models import Injection, Note, Principal
-from recall.block import Block, render
+from recall.block import BLOCK_CHARACTERS_MAX, Block, render
 from recall.results import NOTE_READ, told
+from recall.search import Past
+from recall.states import stale
 from recall.where import where
 
 #: Notes of a context.
 # Why: a minute's reading for a person, some 600 tokens for an agent.
 # Calibrate: share of a session's prompts whose recalled notes were in its context already.
 CONTEXT_NOTES_MAX = 12
+
+#: The most of them that a caller may ask for.
+CONTEXT_NOTES_ASKED_MAX = 50
 
 
 @dataclass(frozen=True)
@@ -59,27 +64,36 @@ class Context:
 
 @transaction.atomic
 def recall_context(
-    *, principal: Principal, now: datetime, cwd: str = "", session: str = ""
+    *,
+    principal: Principal,
+    now: datetime,
+    cwd: str = "",
+    session: str = "",
+    most: int = CONTEXT_NOTES_MAX,
+    characters: int = BLOCK_CHARACTERS_MAX,
+    past: Past | None = None,
 ) -> Context:
-    """The most important live notes of the project that `cwd` names, then those of `global`."""
+    """The `most` important notes of the project that `cwd` names, then those of `global`: those
+    that are live, or that held then."""
     started = time.perf_counter()
-    here = where(session=session, cwd=cwd)
+    here = where(principal=principal, session=session, cwd=cwd)
+    pool = Note.objects.visible_to(principal).wanted_by(principal, here.project_id)
     own_first = Case(
         When(project__name=here.project or "", then=Value(0)),
         default=Value(1),
         output_field=IntegerField(),
     )
     found = (
-        Note.objects.visible_to(principal)
-        .wanted_by(principal, here.project_id)
-        .live(now)
+        (pool.believed(as_of=past.as_of, known_at=past.known_at) if past else pool.live(now))
         .filter(project__name__in=[name for name in (here.project, GLOBAL) if name])
         .annotate(own=own_first)
         .order_by("own", "-importance", "-valid_from", "pk")
-        .values(*NOTE_READ)[:CONTEXT_NOTES_MAX]
+        .values(*NOTE_READ)[:most]
     )
     rows = told(list(found), principal=principal)
-    block: Block = render(rows)
+    if past:
+        rows = stale(rows, principal=principal, now=now)
+    block: Block = render(rows, characters=characters)
     notes = tuple(rows[position] for position in block.included)
     row = Injection.objects.create(
         owner=principal,
@@ -87,6 +101,7 @@ def recall_context(
         session=here.session,
         cwd=here.cwd,
         project_id=here.project_id,
+        options=past.as_json() if past else {},
         outcome="injected" if notes else "no_hits",
         note_ids=[note["id"] for note in notes],
         hits=[{"note": str(note["id"]), "rank": n} for n, note in enumerate(notes, start=1)],

@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Collection, Mapping, Sequence
 
-from memory.text.stem import stem
+from memory.lexical import lexeme
 from memory.text.words import terms
 
 #: Texts that a memory is taken to have at least when words are weighed.
@@ -56,7 +56,7 @@ def groups(question: str) -> list[tuple[str, ...]]:
     of a script without spaces is many."""
     found: list[tuple[str, ...]] = []
     for piece in question.split():
-        parts = tuple(dict.fromkeys(stem(term) for term in terms(_POSSESSIVE.sub("", piece))))
+        parts = tuple(dict.fromkeys(lexeme(term) for term in terms(_POSSESSIVE.sub("", piece))))
         if piece.isascii():
             found += [parts] if parts else []
         else:

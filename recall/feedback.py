@@ -92,7 +92,7 @@ def give_feedback(
     with transaction.atomic():
         # One at a time for each principal: the order of ids is then the order of what was said.
         Principal.objects.select_for_update(no_key=True).get(pk=principal.pk)
-        place = _place(project, cwd)
+        place = _place(project, cwd, principal)
         rows = list(_rows(principal).filter(note=note_id, project=place).order_by("-pk"))
         same = takewhile(lambda row: row.verdict == verdict, rows)
         for row in same:
@@ -173,7 +173,7 @@ def _said(row: Feedback, *, fresh: bool = False) -> Said:
     )
 
 
-def _place(project: str | None, cwd: str) -> int | None:
+def _place(project: str | None, cwd: str, principal: Principal) -> int | None:
     if project:
         name = Registry.load().names.get(project, project)
         row = Project.objects.filter(name=name).values_list("pk", flat=True).first()
@@ -182,7 +182,7 @@ def _place(project: str | None, cwd: str) -> int | None:
         return row
     if not cwd:
         return None
-    here = where(session="", cwd=cwd)
+    here = where(principal=principal, cwd=cwd)
     if here.project is None:
         raise RefusedError("this folder is of no project: name one, or say it for everywhere")
     return here.project_id or project_rows([attribute(Registry.load(), cwd=here.cwd)])[here.project]

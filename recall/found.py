@@ -16,7 +16,7 @@ import numpy as np
 from memory.lexical import bm25, ceiling
 from memory.tracks import Asked
 from recall.candidates import Fetched
-from recall.coverage import shares
+from recall.coverage import rarity, shares
 from recall.features import Sought, choose, features
 from recall.floors import Source
 from recall.fusion import Fused, Placed, fuse
@@ -116,7 +116,8 @@ def place(
     names = [fetched.rows[order[row]].text for row in rows]
     held = pool.counts[rows] > 0
     lexical = bm25(pool.counts[rows], pool.length[rows], known.known) / ceiling(known.known)
-    share = shares(question.text, dict(zip(words, pool.idf.tolist(), strict=True)), silent)
+    weighed = rarity(known.known.texts, known.known.holding)
+    share = shares(question.text, dict(zip(words, weighed, strict=True)), silent)
     telling = np.array([share.get(word, 0.0) for word in words])
     covered = (held | (pool.heads[rows] > 0)) @ telling
     cosine = pool.cosine[rows]

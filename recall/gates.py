@@ -59,4 +59,5 @@ def substance(text: str) -> int:
     enough = MATTER_WORDS_OF_A_QUESTION_MIN if asks else MATTER_WORDS_MIN
     if not enough <= matter < PROMPT_TOKENS_MIN:
         return matter
-    return matter + len(STOP_WORDS.intersection(words(text)))
+    # A question mark asks, too: "how is it released?" is whole.
+    return matter + len(STOP_WORDS.intersection(words(text))) + asks

@@ -89,7 +89,9 @@ def _labelled(question: Question, *, principal: Principal, now: datetime) -> Lab
     asked = ask(question.text)
     if asked.gate:
         return Labelled(question.text, bool(question.evidence), ())
-    searched = search(asked.text, principal=principal, now=now, silent=where().names)
+    searched = search(
+        asked.text, principal=principal, now=now, silent=where(principal=principal).names
+    )
     if why := searched.degraded.get("semantic"):
         # Floors chosen on the words alone would hold for the meaning, too.
         raise InfraError(f"no floor can be judged without the embedder: {why}")
@@ -117,7 +119,9 @@ def examples(
         asked = ask(question.text)
         if asked.gate or not question.evidence:
             continue
-        searched = search(asked.text, principal=principal, now=now, silent=where().names)
+        searched = search(
+            asked.text, principal=principal, now=now, silent=where(principal=principal).names
+        )
         for source in SOURCES:
             found = [one for one in searched.found if one.source == source]
             right = np.array(_right(found, question.evidence, principal), dtype=np.bool_)

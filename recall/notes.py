@@ -114,8 +114,7 @@ class Wanted:
         if self.project:
             told["project"] = self.project
         if self.past:
-            told["as_of"] = self.past.as_of.isoformat()
-            told["known_at"] = self.past.known_at.isoformat()
+            told |= self.past.as_json()
         return told
 
 
@@ -137,7 +136,7 @@ def recall_notes(
     is not of that project; `wanted.past` asks what held then.
     """
     started = time.perf_counter()
-    here = where(session=session, cwd=cwd)
+    here = where(principal=principal, session=session, cwd=cwd)
     asked = ask(prompt)
     rules = in_force(embedder().name)
     floors = rules.floors

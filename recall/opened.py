@@ -43,7 +43,7 @@ def _record(
     Injection.objects.create(
         owner=principal,
         mode="open",
-        session=where(session=session).session,
+        session=where(principal=principal, session=session).session,
         outcome="opened",
         characters=len(json.dumps(opened, default=str, ensure_ascii=False)),
         created_at=now,

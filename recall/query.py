@@ -81,7 +81,7 @@ def recall_query(
 ) -> Answered:
     """Notes and turns for a question, best first, each statement once, at most `limit`."""
     started = time.perf_counter()
-    here = where(session=session, cwd=cwd)
+    here = where(principal=principal, session=session, cwd=cwd)
     text = clean_text(question)[0].strip()[:QUERY_CHARACTERS_MAX]
     rules = in_force(embedder().name)
     floors = rules.floors
@@ -127,8 +127,7 @@ def recall_query(
         options={
             "limit": limit, "sources": list(sources), "project": project,
             "reranking": reranking.as_json(),
-            **({"as_of": past.as_of.isoformat(), "known_at": past.known_at.isoformat()}
-               if past else {}),
+            **(past.as_json() if past else {}),
         },
         searched=searched,
         omitted=answered.omitted,

@@ -23,6 +23,7 @@ from memory.models import Note, Principal, RawItem
 from memory.querysets import OwnedQuerySet
 from memory.tracks import EXACT_ROWS_MAX, Asked, asked, heaviest, literal, nearest
 from recall import candidates
+from recall.calendar import YEAR_MAX, YEAR_MIN
 from recall.calibration import in_force
 from recall.entities import weights
 from recall.floors import SOURCES, Source
@@ -31,6 +32,11 @@ from recall.questions import impersonate
 from recall.ranker import Ranker
 from recall.reader import Reader, reader
 from recall.times import windows
+
+#: The same of the keyword track, and postings read of a term, for a question about the past.
+# Why: a query of an archive may take its time; a newer note must not hide an older one.
+CANDIDATES_OF_THE_PAST = 400
+POSTINGS_OF_THE_PAST = 20_000
 
 #: Texts that each main track brings, of each source, to be ordered by every number.
 # Why: with the turns around them some 180 of a dialogue, which hold .95 of the evidence; 50 and 100
@@ -66,6 +72,10 @@ class Past:
             return None
         return cls(as_of or known_at or now, known_at or now)
 
+    def as_json(self) -> dict[str, str]:
+        """Both moments, for the ledger."""
+        return {"as_of": self.as_of.isoformat(), "known_at": self.known_at.isoformat()}
+
 
 def search(
     text: str,
@@ -90,7 +100,11 @@ def search(
     degraded: dict[str, str] = {}
     started = time.perf_counter()
     who = reader(principal, here)
-    question, known = ask(text, principal=principal, now=now)
+    # "Last week" is the week before the moment that is asked about.
+    moment = past.as_of if past and YEAR_MIN < past.as_of.year < YEAR_MAX else now
+    question, known = ask(text, principal=principal, now=moment)
+    if not text.strip():
+        return Searched((), question)
     timings["ask"] = _since(started)
     started = time.perf_counter()
     question = embed(question, known[True].speakers, degraded)
@@ -99,7 +113,9 @@ def search(
     worded = heaviest(
         principal,
         {source == "turn": known[source == "turn"] for source in sources},
-        depth=CANDIDATES_A_TRACK,
+        # What does not hold then is left out only after this: few of the heaviest may remain.
+        depth=CANDIDATES_A_TRACK if past is None else CANDIDATES_OF_THE_PAST,
+        postings=None if past is None else POSTINGS_OF_THE_PAST,
         live=past is None,
         project=project,
         mates=who.mates,

@@ -305,7 +305,7 @@ class Migration(migrations.Migration):
             model_name="searchtext",
             index=models.Index(
                 condition=models.Q(("project__isnull", False)),
-                fields=["project", "raw"],
+                fields=["project", "owner"],
                 name="search_text_project",
             ),
         ),

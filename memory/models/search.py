@@ -69,7 +69,7 @@ class SearchText(models.Model):
             models.Index(fields=["owner", "raw", "occurred_at"], name="search_text_owner"),
             # Read by recall: what of a project there is, and what others let one see.
             models.Index(
-                fields=["project", "raw"],
+                fields=["project", "owner"],
                 condition=Q(project__isnull=False),
                 name="search_text_project",
             ),

@@ -90,12 +90,13 @@ def kept() -> tuple[dict[Any, Any], dict[Any, int]]:
 
 
 def recount() -> tuple[dict[Any, Any], dict[Any, int]]:
-    """The same, counted from the texts that are there, of notes those that live."""
+    """The same, counted from the texts that are there: of notes those that live, and none that has
+    no word, which no question can find."""
     collections: dict[Any, Any] = {}
     holding: Counter[Any] = Counter()
     living = set(Note.objects.as_pipeline().filter(deleted_at__isnull=True).values_list("pk"))
     for row in SearchText.objects.as_pipeline():
-        if not row.raw and (row.note_id,) not in living:
+        if not row.length or (not row.raw and (row.note_id,) not in living):
             continue
         key = (row.owner_id, row.raw)
         texts, length = collections.get(key, (0, 0))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from memory.lexical import Statistics, hashed, pack, query_terms, traits
-from recall.features import CROSSED, FEATURES, PLAIN, Sought, choose, features
+from recall.features import CROSSED, FEATURES, FEW, PLAIN, Sought, choose, features
 from recall.pool import Pool, Row, build
 
 DAY = 86_400.0
@@ -56,7 +56,7 @@ def test_it_scores_within_the_question() -> None:
     assert matrix.shape == (4, len(FEATURES))
     differing = np.abs(matrix).max(axis=0) > 0
     assert matrix.mean(axis=0) == pytest.approx(0.0, abs=1e-9)
-    assert matrix[:, differing].std(axis=0) == pytest.approx(1.0)
+    assert matrix[:, differing].std(axis=0) == pytest.approx(4 / (4 + FEW)), "few say less"
     assert not differing[FEATURES.index("named")], "nobody is named"
 
 

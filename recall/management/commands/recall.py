@@ -22,6 +22,9 @@ from recall.search import Past
 #: Hits explained.
 EXPLAINED_MAX = 10
 
+#: The highest floor that makes sense: no fused score comes near it.
+FLOOR_MAX = 10
+
 
 class Command(ArgusCommand):
     help = "Recall for a prompt, or answer a query; says why with --explain. Writes a ledger row."
@@ -41,12 +44,11 @@ class Command(ArgusCommand):
         parser.add_argument("--explain", action="store_true", help="why each hit is where it is")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        if not 1 <= options["notes"] <= NOTES_ASKED_MAX:
-            raise RefusedError(f"--notes is from 1 to {NOTES_ASKED_MAX}")
         now = timezone.now()
         asked = {"principal": principal(), "cwd": options["cwd"], "session": options["session"]}
         past = Past.asked(as_of=options["as_of"], known_at=options["known_at"], now=now)
         with plain_errors():
+            _check(options)
             told: Answered | Recalled
             if options["query"]:
                 told = recall_query(
@@ -70,6 +72,16 @@ class Command(ArgusCommand):
                 told = recall_notes(options["prompt"], **asked, wanted=wanted, now=now)
                 line = _recalled(told, why=options["explain"])
         self.say(told.as_json(explain=options["explain"]), as_json=options["json"], line=line)
+
+
+def _check(options: dict[str, Any]) -> None:
+    if not 1 <= options["notes"] <= NOTES_ASKED_MAX:
+        raise RefusedError(f"--notes is from 1 to {NOTES_ASKED_MAX}")
+    if not 1 <= options["characters"] <= BLOCK_CHARACTERS_MAX:
+        raise RefusedError(f"--characters is from 1 to {BLOCK_CHARACTERS_MAX}")
+    # Written so that what is no number is refused, too.
+    if options["floor"] is not None and not 0 <= options["floor"] <= FLOOR_MAX:
+        raise RefusedError(f"--floor is from 0 to {FLOOR_MAX}")
 
 
 def _moment(text: str) -> datetime:
