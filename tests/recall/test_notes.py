@@ -291,7 +291,7 @@ def test_it_puts_a_turn_before_the_agent_that_no_note_was_made_of() -> None:
 @pytest.mark.django_db
 def test_it_asks_more_of_a_turn_than_of_a_note() -> None:
     alice = people().alice
-    text = "Our staging database was moved."
+    text = "Our staging database was slow again on Monday, and nobody knew why."
     item = said(alice, text)
     got = recall(ASKED, alice)
     assert got.outcome == "below_floor"
