@@ -1,6 +1,6 @@
 """What Argus put out: injections, and samples of every emitted text so that it is known again.
 
-Reads and writes: emission, injection. Knows nothing about how notes are found or rendered.
+Reads and writes: emission, injection. Reads: evidence. Knows nothing about how notes are found or rendered.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from datetime import datetime
 from uuid import UUID
 
 from django.db import connection
+from django.db.models import Q
 
-from memory.models import Emission, Injection, Principal
+from memory.models import Emission, Evidence, Injection, Principal
 from memory.text.identity import sha256
 from memory.text.shingles import shingles
 
@@ -101,12 +102,22 @@ def emit(text: str, *, owner: Principal, kind: str, reference: str = "", now: da
 
 
 def shown_in(notes: Collection[UUID], *, owner: Principal, sessions: Collection[str]) -> set[UUID]:
-    """Which of these notes were ever put into one of these sessions ("": one that was not named).
+    """Which of these notes were ever put into one of these sessions ("": one that was not named):
+    as notes, or as a raw item that bears them out, which says the same.
 
     Whenever it was: when a thing was said is told by the client's clock, when it was shown by ours,
     and a statement that came first loses no more than one step of confidence.
     """
-    rows = Injection.objects.as_pipeline().filter(
-        owner=owner, session__in=list(sessions), note_ids__overlap=list(notes)
+    told: dict[int, set[UUID]] = {}
+    edges = Evidence.objects.filter(note__in=list(notes), raw_item__isnull=False)
+    for note, item in edges.values_list("note", "raw_item"):
+        told.setdefault(item, set()).add(note)
+    rows = (
+        Injection.objects.as_pipeline()
+        .filter(owner=owner, session__in=list(sessions))
+        .filter(Q(note_ids__overlap=list(notes)) | Q(turn_ids__overlap=list(told)))
     )
-    return {note for ids in rows.values_list("note_ids", flat=True) for note in ids} & set(notes)
+    shown: set[UUID] = set()
+    for note_ids, turn_ids in rows.values_list("note_ids", "turn_ids"):
+        shown.update(note_ids, *(told.get(item, ()) for item in turn_ids))
+    return shown & set(notes)

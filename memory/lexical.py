@@ -73,17 +73,21 @@ class Packed:
 
 @dataclass(frozen=True)
 class Statistics:
-    """A collection as BM25 sees it: texts, their mean length, and how many hold each asked term."""
+    """A collection as BM25 sees it: texts, their mean length, and how many hold each asked term;
+    `weights` is what each term counts beside a plain word's 1 (none: all alike)."""
 
     texts: int
     mean_length: float
     holding: tuple[int, ...]
+    weights: tuple[float, ...] = ()
 
     def idf(self) -> Floats:
-        """Lucene's inverse document frequency of each asked term, in their order; above 0."""
+        """Lucene's inverse document frequency of each asked term times its weight, in their order;
+        above 0."""
         holding = np.asarray(self.holding, dtype=np.float64)
         texts = max(float(self.texts), float(holding.max(initial=0.0)))
-        return np.asarray(np.log1p((texts - holding + 0.5) / (holding + 0.5)))
+        rarity = np.log1p((texts - holding + 0.5) / (holding + 0.5))
+        return np.asarray(rarity * self.weights if self.weights else rarity)
 
 
 def lexeme(word: str) -> str:

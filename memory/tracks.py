@@ -168,8 +168,11 @@ def literal(vector: Sequence[float]) -> str:
     return "[" + ",".join(map(str, vector)) + "]"
 
 
-def asked(principal: Principal, terms: Sequence[int]) -> dict[bool, Asked]:
-    """What is known of these terms among the principal's own texts, by source (raw or note).
+def asked(
+    principal: Principal, terms: Sequence[int], weights: Sequence[float] = ()
+) -> dict[bool, Asked]:
+    """What is known of these terms among the principal's own texts, by source (raw or note);
+    `weights` is what each counts beside a plain word's 1.
 
     One's own alone: what others write must not move what one finds.
     """
@@ -187,17 +190,19 @@ def asked(principal: Principal, terms: Sequence[int]) -> dict[bool, Asked]:
         )
         for raw, texts, length, names, holding in cursor.fetchall():
             speakers |= frozenset(names)
-            found[raw] = Statistics(texts, length / max(texts, 1), tuple(holding))
-    nothing = Statistics(0, 1.0, (0,) * len(terms))
+            mean = length / max(texts, 1)
+            found[raw] = Statistics(texts, mean, tuple(holding), tuple(weights))
+    nothing = Statistics(0, 1.0, (0,) * len(terms), tuple(weights))
     return {raw: _rarest(terms, found.get(raw, nothing), speakers) for raw in (False, True)}
 
 
 def _rarest(terms: Sequence[int], known: Statistics, speakers: frozenset[int]) -> Asked:
     kept = rarest(terms, known)
     holding = tuple(known.holding[at] for at in kept)
+    weights = tuple(known.weights[at] for at in kept) if known.weights else ()
     return Asked(
         tuple(terms[at] for at in kept),
-        Statistics(known.texts, known.mean_length, holding),
+        Statistics(known.texts, known.mean_length, holding, weights),
         speakers,
     )
 

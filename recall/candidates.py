@@ -52,7 +52,7 @@ NOTE_FACTS = (
     "id", "title", "content", "memory_kind", "project_id", "content_key", "owner_id",
 )  # fmt: skip
 _NOTES = (
-    "SELECT true, "
+    "SELECT "
     + _ROW
     + ", p.name, o.name, "
     + ", ".join(f"memory_note.{name}" for name in NOTE_FACTS)
@@ -85,11 +85,9 @@ around AS (
          ORDER BY a.occurred_at, a.id LIMIT {around})
     ) x
 ), ids AS (
-    SELECT id, bool_or(candidate) AS candidate FROM (
-        SELECT id, true AS candidate FROM picked UNION ALL SELECT id, false FROM around
-    ) both_of GROUP BY id
+    SELECT id FROM picked UNION SELECT id FROM around
 )
-SELECT ids.candidate, """
+SELECT """
     + _ROW
     + ", p.name, o.name, "
     + ", ".join(f"memory_searchtext.{name}" for name in TURN_FACTS)
@@ -120,18 +118,11 @@ def notes(
     return _fetch(sql, [*given, list(texts), list(keys), *params], NOTE_FACTS)
 
 
-def turns(
-    pool: OwnedQuerySet,
-    *,
-    texts: Sequence[int],
-    vector: str,
-    model: str,
-    around: int = AROUND_TURNS,
-) -> Fetched:
+def turns(pool: OwnedQuerySet, *, texts: Sequence[int], vector: str, model: str) -> Fetched:
     """Raw items of the pool by their search texts, and the turns around them."""
     where, params = condition(pool)
     cosine, given = _cosine("v.embedding", "v.embedding IS NOT NULL", vector)
-    sql = _TURNS.format(where=where, cosine=cosine, around=around)
+    sql = _TURNS.format(where=where, cosine=cosine, around=AROUND_TURNS)
     return _fetch(sql, [list(texts), *params, *given, model, *params], TURN_FACTS)
 
 
@@ -146,8 +137,8 @@ def _fetch(sql: str, params: Sequence[Any], names: Sequence[str]) -> Fetched:
         cursor.execute(sql, params)
         found = cursor.fetchall()
     rows, told = [], {}
-    for candidate, place, occurred, text, cosine, *rest in found:
+    for place, occurred, text, cosine, *rest in found:
         cosine = float("nan") if cosine is None else cosine
-        rows.append(Row(candidate, place, occurred, text, cosine, *rest[:_OF_ROW]))
+        rows.append(Row(place, occurred, text, cosine, *rest[:_OF_ROW]))
         told[text] = [occurred, *rest[_OF_ROW:]]
     return Fetched(rows, told, ("at", "project__name", "owner__name", *names))

@@ -1,9 +1,11 @@
-"""Feedback: what somebody says about a note that recall gave, and which notes that silences.
+"""Feedback: what somebody says about a note that recall gave. Which notes that silences is resolved
+by `recall.reader`.
 
 Reads: note, injection, project. Writes: feedback, one row for everything said; the newest row of a
 principal for a note and a place (a project, or everywhere) is what holds, for that principal alone.
 Feedback never changes a note's confidence and never retires one: a person's edit or review does.
-Verify: a note with `never` is in no block, no context and no answer for who said so.
+Verify: a note with `never` is in no block, no context and no answer for who said so, and no link
+leads to it.
 """
 
 from __future__ import annotations
@@ -20,9 +22,8 @@ from django.db.models import QuerySet
 
 from memory.attribution import Registry, attribute, project_rows
 from memory.errors import Conflict, NotFound, RefusedError
-from memory.models import Evidence, Feedback, Injection, Note, Principal, Project
+from memory.models import Feedback, Injection, Note, Principal, Project
 from memory.models.note import FEEDBACKS
-from memory.querysets import silenced as silenced_ids
 from memory.text.clean import clean_text
 from memory.text.secrets import redact
 from recall.where import where
@@ -132,22 +133,6 @@ def given(principal: Principal) -> list[tuple[Said, str]]:
     seen = Note.objects.visible_to(principal).filter(pk__in=[row.note_id for row in rows])
     titles = dict(seen.values_list("pk", "title"))
     return [(_said(row), titles.get(row.note_id, "")) for row in rows]
-
-
-def silenced(principal: Principal, project: int | None) -> set[UUID]:
-    """Notes that the principal asked never to see again, everywhere or in this project (its id),
-    and those they were merged into."""
-    rows = Note.objects.visible_to(principal).filter(pk__in=silenced_ids(principal, project))
-    return set(rows.values_list("pk", flat=True))
-
-
-def silenced_turns(principal: Principal, project: int | None) -> QuerySet[Evidence, Any]:
-    """Ids of the raw items that bear out a silenced note: what an agent is not to see as a note it
-    is not to see as a turn. To stand in `exclude(pk__in=...)`."""
-    edges = Evidence.objects.filter(
-        note__in=silenced_ids(principal, project), raw_item__isnull=False
-    )
-    return edges.values("raw_item")
 
 
 def _rows(principal: Principal) -> QuerySet[Feedback]:

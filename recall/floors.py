@@ -46,9 +46,9 @@ class Floors:
     score: float
     weights: Weights
 
-    def as_json(self, *, own: float = 0.0) -> dict[str, float]:
-        """The floors as the ledger keeps them: with the embedder's `own` floor of the tongue the
-        semantic one is a cosine again."""
+    def as_json(self, *, own: float) -> dict[str, float]:
+        """The floors as they are told: with the embedder's `own` floor of the tongue the semantic
+        one is a cosine again."""
         told = {name: round(float(getattr(self, name)), 4) for name in NAMES}
         return {**told, "semantic": round(own + self.semantic, 4)}
 
@@ -129,6 +129,15 @@ def above(cosine: float | None, embedder: str, tongue: str) -> float | None:
     """A cosine above the embedder's own floor of a tongue: what it knows badly looks alike to it,
     so that cosines of two tongues compare only like this."""
     return None if cosine is None else cosine - recall_floor(embedder, tongue)
+
+
+def told(
+    floors: Mapping[Source, Floors], embedder: str, tongue: str
+) -> dict[Source, dict[str, float]]:
+    """The floors of every source as the ledger and replies have them, in numbers that the tracks'
+    scores compare with."""
+    own = recall_floor(embedder, tongue)
+    return {source: one.as_json(own=own) for source, one in floors.items()}
 
 
 def relevance(seen: Evidence, weights: Weights) -> float:

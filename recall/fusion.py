@@ -34,10 +34,9 @@ class Fused(Generic[K]):
 def fuse(
     tracks: Mapping[str, Sequence[tuple[K, float]]],
     *,
-    k: int = RRF_K,
     weights: Mapping[str, float] | None = None,
 ) -> list[Fused[K]]:
-    """Merge ranked (key, score) lists by the sum of weight / (k + rank), 1 where no weight is
+    """Merge ranked (key, score) lists by the sum of weight / (RRF_K + rank), 1 where no weight is
     given; best first, ties by key."""
     weights = weights or {}
     places: dict[K, dict[str, Placed]] = {}
@@ -45,7 +44,11 @@ def fuse(
         for rank, (key, score) in enumerate(ranked, start=1):
             places.setdefault(key, {}).setdefault(name, Placed(rank, score))
     fused = [
-        Fused(key, sum(weights.get(name, 1.0) / (k + place.rank) for name, place in at.items()), at)
+        Fused(
+            key,
+            sum(weights.get(name, 1.0) / (RRF_K + place.rank) for name, place in at.items()),
+            at,
+        )
         for key, at in places.items()
     ]
     return sorted(fused, key=lambda one: (-one.score, str(one.key)))

@@ -25,8 +25,7 @@ from memory.backlog import Backlog
 from memory.errors import ContentError
 from memory.lexical import hashed
 from memory.llm.choice import opener
-from memory.llm.ports import Origin, Usage
-from memory.llm.remote.openings import NoLogProbabilities
+from memory.llm.ports import NoLogProbabilities, Origin, Usage
 from memory.models import Collection, Injection, Note, Principal, RawItem, StageRun, Term
 from memory.models.record import strictest
 from memory.text.fence import wrap

@@ -1,6 +1,7 @@
 """The ledger row of a recall, and the sample of what it put out: both or neither.
 
-Writes: injection, emission. Shared by prompt recall and by queries.
+Writes: injection, emission. Shared by prompt recall and by queries, whose rows tell the same: which
+floors and which ranker were in force, and every number of what was weighed.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from memory.ledger import emit
 from memory.models import Injection, Principal
 from memory.text.clean import clean_text
 from memory.text.secrets import redact
+from recall.calibration import InForce
+from recall.floors import Source
 from recall.ranker import PARTS_SHOWN
 from recall.scoring import Hit
 from recall.search import Searched
@@ -39,7 +42,8 @@ def record(
     outcome: str,
     hits: Sequence[Hit],
     weighed: Sequence[Hit],
-    floors: Mapping[str, Any],
+    floors: Mapping[Source, Mapping[str, float]],
+    rules: InForce,
     options: Mapping[str, Any],
     searched: Searched | None,
     omitted: int,
@@ -47,7 +51,9 @@ def record(
     milliseconds: float,
     gate: str = "",
 ) -> int:
-    """Write both; the id of the row. `hits` went out, in order; `weighed` is all that was seen."""
+    """Write both; the id of the row. `hits` went out, in order; `weighed` is all that was seen;
+    `floors` are those that were used, by source, and `rules` the adoptions that they and the order
+    are from, which the row keeps beside them."""
     shown = {(hit.source, hit.key): hit for hit in hits}
     kept = [
         (rank, hit)
@@ -73,7 +79,11 @@ def record(
             )
             for rank, hit in kept
         ],
-        floors=dict(floors),
+        floors={
+            **floors,
+            "calibration": rules.calibration,
+            "ranker": rules.ranker_calibration,
+        },
         timings={**(searched.milliseconds if searched else {}), "total": milliseconds},
         degraded=list(searched.degraded) if searched else [],
         omitted=omitted,

@@ -22,7 +22,6 @@ Bools = NDArray[np.bool_]
 class Row:
     """One text as the database gives it; `cosine` is nan without a vector."""
 
-    candidate: bool
     place: int | None
     occurred: float
     text: int
@@ -37,7 +36,8 @@ class Row:
 @dataclass(frozen=True)
 class Pool:
     """m texts and t query terms. Rows of one session stand together, in the order they were said:
-    around a candidate nothing is missing, so the row before is the turn before."""
+    around a candidate nothing is missing, so the row before is the turn before. All of them are
+    candidates until `features.choose` takes the best."""
 
     candidate: Bools
     before: Ints
@@ -53,15 +53,8 @@ class Pool:
     first_person: Bools
     proper: Bools
     occurred: Floats
-    flat: Ints
-    flat_counts: Floats
-    offsets: Ints
     known: Statistics
     idf: Floats
-
-    def terms_of(self, row: int) -> Ints:
-        """The distinct terms of one text."""
-        return self.flat[self.offsets[row] : self.offsets[row + 1]]
 
 
 def build(rows: Sequence[Row], terms: Sequence[int], known: Statistics) -> tuple[Pool, list[int]]:
@@ -81,7 +74,6 @@ def build(rows: Sequence[Row], terms: Sequence[int], known: Statistics) -> tuple
     flat_counts = np.frombuffer(b"".join(row.counts for row in sorted_), dtype="<u2")
     flat_heads = np.frombuffer(b"".join(row.heads for row in sorted_), dtype="<u2")
     sizes = np.array([len(row.terms) // 8 for row in sorted_], dtype=np.int64)
-    offsets = np.concatenate(([0], np.cumsum(sizes)))
     counts, heads = np.zeros((len(rows), len(terms))), np.zeros((len(rows), len(terms)))
     if len(terms) and len(flat):
         asked = np.array(terms, dtype=np.int64)
@@ -95,7 +87,7 @@ def build(rows: Sequence[Row], terms: Sequence[int], known: Statistics) -> tuple
     bits = np.array([row.traits for row in sorted_], dtype=np.int64)
     has = {name: (bits >> bit & 1).astype(bool) for bit, name in enumerate(TRAITS)}
     pool = Pool(
-        np.array([row.candidate for row in sorted_], dtype=bool),
+        np.ones(len(rows), dtype=bool),
         before,
         after,
         session,
@@ -109,9 +101,6 @@ def build(rows: Sequence[Row], terms: Sequence[int], known: Statistics) -> tuple
         has["first_person"],
         has["proper"],
         np.array([row.occurred for row in sorted_], dtype=np.float64),
-        flat,
-        flat_counts.astype(np.float64),
-        offsets,
         known,
         known.idf(),
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -26,25 +26,14 @@ Floats = NDArray[np.float64]
 #: The weights that ship, and how they were trained.
 SHIPPED = Path(__file__).with_name("ranker.json")
 
-#: Weight beyond which a ranker is taken for broken: features are z-scores.
+#: Weight beyond which a ranker is taken for broken.
+# Why: features are z-scores, and the largest trained weight is 1.03; one of twenty would decide
+# every order alone.
 WEIGHT_MAX = 20.0
 
 #: Parts of a sum that an explanation names.
 # Why: the first few hold nearly all of it, and a page of fifty says nothing.
 PARTS_SHOWN = 8
-
-
-@dataclass(frozen=True)
-class Part:
-    """What one feature adds to a sum: its z-score times its weight."""
-
-    feature: str
-    value: float
-    weight: float
-
-    @property
-    def adds(self) -> float:
-        return self.value * self.weight
 
 
 @dataclass(frozen=True)
@@ -65,15 +54,6 @@ class Ranker:
         return [
             {"intercept": self.intercept, **dict(zip(FEATURES, row, strict=True))} for row in made
         ]
-
-    def parts(self, row: Sequence[float] | Floats, most: int = PARTS_SHOWN) -> list[Part]:
-        """What makes one candidate's sum, the largest parts first; none that adds nothing."""
-        made = [
-            Part(name, float(value), weight)
-            for name, value, weight in zip(FEATURES, row, self.weights, strict=True)
-            if value and weight
-        ]
-        return sorted(made, key=lambda part: (-abs(part.adds), part.feature))[:most]
 
     def as_json(self) -> dict[str, Any]:
         """The form of ranker.json and of a stored calibration: weights by name."""

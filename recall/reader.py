@@ -11,7 +11,7 @@ from uuid import UUID
 
 from django.db import connection
 
-from memory.models import Note, Principal, SearchText
+from memory.models import Note, Principal, RawItem, SearchText
 from memory.querysets import SILENCED, NoteQuerySet, OwnedQuerySet
 
 
@@ -36,6 +36,11 @@ class Reader:
         pool: OwnedQuerySet = SearchText.objects.visible_to(self.principal, mates=self.mates)
         pool = pool.filter(raw=True)
         return pool.exclude(raw_item__in=self.turns_out) if self.turns_out else pool
+
+    def items(self) -> OwnedQuerySet:
+        """The raw items themselves that may, for whoever knows their ids."""
+        pool: OwnedQuerySet = RawItem.objects.visible_to(self.principal, mates=self.mates)
+        return pool.exclude(pk__in=self.turns_out) if self.turns_out else pool
 
 
 def reader(principal: Principal, project: int | None) -> Reader:

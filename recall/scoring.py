@@ -53,6 +53,7 @@ class Hit:
     score: float
     order: float
     judged: Judged
+    seen: Evidence
     turns: tuple[int, ...] = ()
     twins: tuple[str, ...] = ()
 
@@ -142,7 +143,7 @@ def weigh(found: Found, scales: Scales) -> Hit:
     )
     judged = judge(seen, scales.floors[found.source])
     order = found.order + sum(map(_log_odds, (prior, decay, boost)))
-    return Hit(found, facts, prior, decay, boost, score, order, judged)
+    return Hit(found, facts, prior, decay, boost, score, order, judged, seen)
 
 
 def weigh_all(

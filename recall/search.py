@@ -141,13 +141,13 @@ def search(
 
 def ask(text: str, *, principal: Principal, now: datetime) -> tuple[Question, dict[bool, Asked]]:
     """The question as the tracks need it, but for its vectors, and what is known of its terms."""
-    named = weights(text)
-    words = tuple(dict.fromkeys([*query_terms(text), *map(lexeme, named)]))
-    exact = frozenset(lexeme(one) for one, weight in named.items() if weight > 1)
+    named = {lexeme(word): weight for word, weight in weights(text).items()}
+    words = tuple(dict.fromkeys([*query_terms(text), *named]))
+    exact = frozenset(word for word, weight in named.items() if weight > 1)
     times = tuple((one.start.timestamp(), one.end.timestamp()) for one in windows(text, now=now))
     terms = tuple(map(hashed, words))
     question = Question(text, words, terms, embedder().name, names=exact, stretches=times)
-    return question, asked(principal, terms)
+    return question, asked(principal, terms, [named.get(word, 1.0) for word in words])
 
 
 def embed(question: Question, speakers: Collection[int], degraded: dict[str, str]) -> Question:

@@ -14,7 +14,8 @@ from uuid import UUID
 from django.db.models import Q
 
 from memory import verdicts
-from memory.models import DedupVerdict, Note, Principal
+from memory.models import DedupVerdict, Note
+from recall.reader import Reader
 
 #: Every state, and what it says.
 STATES = {
@@ -67,16 +68,17 @@ def _reason(note: Mapping[str, Any]) -> str:
 
 
 def stale(
-    rows: Sequence[Mapping[str, Any]], *, principal: Principal, now: datetime
+    rows: Sequence[Mapping[str, Any]], *, who: Reader, now: datetime
 ) -> list[dict[str, Any]]:
     """These notes (rows with an `id`) with their `state` today and, of those that were retired for
-    another note, `replaced_by`: the note that stands in its place now, as far as the principal may
-    see it. Two statements more when one of them was."""
-    wanted = Note.objects.visible_to(principal).filter(pk__in=[row["id"] for row in rows])
+    another note, `replaced_by`: the note that stands in its place now, as far as it may go to the
+    reader. Two statements more when one of them was."""
+    pool = Note.objects.visible_to(who.principal, mates=who.mates)
+    wanted = pool.filter(pk__in=[row["id"] for row in rows])
     found = {one["id"]: one for one in wanted.values(*STATE_COLUMNS)}
     states = {pk: state(one, now) for pk, one in found.items()}
     gone = [pk for pk, what in states.items() if what in ("superseded", "refined", "duplicate")]
-    heirs = _heirs(gone, principal=principal, now=now) if gone else {}
+    heirs = _heirs(gone, who=who, now=now) if gone else {}
     return [
         {
             **row,
@@ -88,9 +90,9 @@ def stale(
 
 
 def _heirs(
-    notes: Collection[UUID], *, principal: Principal, now: datetime
+    notes: Collection[UUID], *, who: Reader, now: datetime
 ) -> dict[UUID, dict[str, Any]]:
-    """The last visible note of each line of replacements."""
+    """The last note of each line of replacements that the reader may be shown."""
     lines: dict[UUID, list[UUID]] = {pk: [pk] for pk in notes}
     edge = set(notes)
     for _ in range(REPLACEMENTS_MAX):
@@ -104,7 +106,7 @@ def _heirs(
                 edge.add(heir)
     later = {pk for line in lines.values() for pk in line[1:]}
     columns = {*STATE_COLUMNS, "title", "content", "project__name"}
-    seen = Note.objects.visible_to(principal).filter(pk__in=later).values(*columns)
+    seen = who.notes().filter(pk__in=later).values(*columns)
     told = {one["id"]: one for one in seen}
     ends = {pk: [one for one in line[1:] if one in told] for pk, line in lines.items()}
     return {pk: _told(told[line[-1]], now) for pk, line in ends.items() if line}

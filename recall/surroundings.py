@@ -1,7 +1,7 @@
 """What was said around a turn: the turns before and after it in its session, who and when.
 
-Reads: raw_item, evidence, note. Every turn shown is one that the reader may see. A long turn is cut
-where it is read, in the database.
+Reads: raw_item, evidence, note. Every turn and note shown beside one is one that may go to the
+reader: visible, and not silenced. A long turn is cut where it is read, in the database.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from django.db.models import Q, Value
 from django.db.models.functions import Length, Substr
 
 from memory.errors import NotFound
-from memory.models import Note, Principal, RawItem
+from memory.models import RawItem
 from memory.querysets import OwnedQuerySet
 from recall.budget import ANSWER_CHARACTERS, Budget, size
+from recall.reader import Reader
 
 #: Turns shown on each side.
 # Why: a question and its answer, and what led to them; measured on dialogues, three turns hold what
@@ -44,12 +45,12 @@ SLACK_CHARACTERS = 120
 
 
 def surround(
-    item: RawItem, *, principal: Principal, budget: Budget
+    item: RawItem, *, who: Reader, budget: Budget
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """The turns before and after a turn, in the order of the session. The nearest are taken first,
     as far as the budget goes, so that what is shown is one piece; none for what stands in no
     session."""
-    before, after = _sides(item, principal)
+    before, after = _sides(item, who)
     kept: tuple[list[dict[str, Any]], list[dict[str, Any]]] = ([], [])
     open_sides = [True, True]
     for pair in zip_longest(before, after):
@@ -64,11 +65,11 @@ def surround(
     return kept[0][::-1], kept[1]
 
 
-def _sides(item: RawItem, principal: Principal) -> tuple[list[dict[str, Any]], ...]:
+def _sides(item: RawItem, who: Reader) -> tuple[list[dict[str, Any]], ...]:
     if item.kind != "turn" or not item.session:
         return [], []
     at, pk = item.occurred_at, item.pk
-    said: OwnedQuerySet = RawItem.objects.visible_to(principal).filter(
+    said: OwnedQuerySet = who.items().filter(
         owner=item.owner_id, source=item.source, session=item.session, kind="turn"
     )
     earlier = said.filter(Q(occurred_at__lt=at) | Q(occurred_at=at, pk__lt=pk))
@@ -104,14 +105,15 @@ def _told(row: dict[str, Any]) -> dict[str, Any]:
 def open_turn(
     turn_id: int,
     *,
-    principal: Principal,
+    who: Reader,
     now: datetime,
     characters: int = ANSWER_CHARACTERS,
     offset: int = 0,
 ) -> dict[str, Any]:
     """A raw item by its id, from `offset` on, with the turns around it and the live notes that
-    stand on it, in about so many characters. Raises NotFound, also for somebody else's."""
-    pool = RawItem.objects.visible_to(principal).filter(pk=turn_id)
+    stand on it, in about so many characters. One that bears out a silenced note opens, too, as the
+    note does. Raises NotFound, also for somebody else's."""
+    pool = RawItem.objects.visible_to(who.principal, mates=who.mates).filter(pk=turn_id)
     item = pool.select_related("project").defer("body").first()
     if item is None:
         raise NotFound(f"no turn {turn_id}")
@@ -130,10 +132,10 @@ def open_turn(
     }
     budget = Budget(characters - SLACK_CHARACTERS - size({**told, "body": ""}))
     around = Budget(int(budget.left * SURROUNDINGS_SHARE), budget.omitted)
-    notes = Note.objects.visible_to(principal).live(now).filter(evidence__raw_item=item)
+    notes = who.notes().live(now).filter(evidence__raw_item=item)
     named = notes.distinct().order_by("valid_from", "pk").values("id", "title")[:TURN_NOTES_MAX]
     told["notes"] = around.fit("notes", ({**one, "id": str(one["id"])} for one in named))
-    told["before"], told["after"] = surround(item, principal=principal, budget=around)
+    told["before"], told["after"] = surround(item, who=who, budget=around)
     spent = [*told["notes"], *told["before"], *told["after"]]
     budget.left -= size(spent)
     told["body"] = _begin(row["shown"], budget)

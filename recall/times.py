@@ -16,17 +16,10 @@ from datetime import UTC, datetime, timedelta
 
 from memory.text.sentences import Span
 from recall.calendar import (
-    COUNT,
     DAY,
-    LAST,
     LENGTHS,
-    MONTH,
-    SEASON,
-    THIS,
-    UNIT,
     UNITS,
     WEEKDAY,
-    YEAR,
     YEAR_MAX,
     YEAR_MIN,
     Clock,
@@ -55,9 +48,6 @@ class Window:
     said: Span
     exact: bool
 
-    def holds(self, moment: datetime) -> bool:
-        return self.start <= moment < self.end
-
 
 _CODE = re.compile(r"```(?:[^`]|`(?!``))*(?:```)?|`[^`\n]{1,400}`")
 
@@ -74,31 +64,6 @@ def windows(question: str, *, now: datetime) -> tuple[Window, ...]:
     text = _CODE.sub(lambda code: " " * len(code.group()), question)
     found = dict.fromkeys(_joined(text, _found(text, Clock(now, now.tzinfo))))
     return () if len(found) > WINDOWS_MAX else tuple(found)
-
-
-_WHEN = re.compile(
-    r"(?:^|[.!?,;:]\s|\b(?:and|or|know|remember|says?|me|und|oder)\s)\s?(?:since\s|seit\s)?"
-    r"(?:when|wann|how\slong\sago)\b|\b(?:what|which|welche[nmrs]?)\s(?:exact\s)?"
-    r"(?:date|day|week|month|year|time|datum|tag|woche|monat|jahr)\b", re.IGNORECASE,
-)  # fmt: skip
-_MENTION = re.compile(
-    r"\b(?:yesterday|today|tonight|tomorrow|gestern|vorgestern|heute|morgen|ago"
-    rf"|(?:{LAST}|{THIS}|next|nächste[nrms]?)\s(?:{COUNT}\s)?(?:{UNIT}|{WEEKDAY}|{MONTH}|{SEASON})"
-    rf"|(?:in|since|until|im|seit|bis)\s(?:{YEAR}|{MONTH})|{MONTH}\.?\s\d{{1,2}}(?:st|nd|rd|th)?"
-    rf"|\d{{1,2}}(?:st|nd|rd|th|\.)?\s{MONTH}|(?:on|am)\s{WEEKDAY}"
-    rf"|\d{{4}}-\d\d-\d\d(?:T\d\d)?|\d{{1,2}}\.\d{{1,2}}\.{YEAR}"
-    r"|\d{1,2}(?::\d\d)?\s?(?:am|pm|uhr))\b", re.IGNORECASE,
-)  # fmt: skip
-
-
-def asks_when(question: str) -> bool:
-    """Say whether the question asks for a time."""
-    return bool(_WHEN.search(question))
-
-
-def mentions_time(text: str) -> bool:
-    """Say whether a text says when something was or will be: what can answer "when"."""
-    return bool(_MENTION.search(text))
 
 
 def _found(text: str, clock: Clock) -> list[Window]:

@@ -215,8 +215,8 @@ def _recalls(story: Story) -> Iterator[Page]:
 def _floors(recalled: Recalled) -> list[str]:
     """What a note must reach; a turn more."""
     lines = []
-    for source, floors in recalled.floors.items():
-        told = ", ".join(f"{name} {floor:g}" for name, floor in floors.as_json().items())
+    for source, floors in recalled.floors_told.items():
+        told = ", ".join(f"{name} {floor:g}" for name, floor in floors.items())
         lines += said("floors", f"of a {source}: {told}")
     return lines
 

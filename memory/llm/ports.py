@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, Protocol
 
+from memory.errors import ContentError
+
 Verdict = Literal["duplicate", "refine", "supersede", "distinct"]
 MemoryKind = Literal["semantic", "episodic", "procedural"]
 
@@ -161,9 +163,13 @@ class Reranker(Protocol):
     def rerank(self, query: str, texts: Sequence[str], *, origin: Origin) -> list[float]: ...
 
 
+class NoLogProbabilities(ContentError):
+    """The model showed no log-probabilities."""
+
+
 class Opener(Protocol):
     """How a model would begin its answer: for each of its first tokens the likeliest ones, with
-    their natural log-probabilities."""
+    their natural log-probabilities. Raises NoLogProbabilities where a model shows none."""
 
     name: str
     prompt_version: str

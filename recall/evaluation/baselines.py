@@ -14,15 +14,12 @@ from datetime import datetime
 import numpy as np
 from numpy.typing import NDArray
 
+from memory.lexical import Statistics, saturate
 from memory.text.stem import stem
 from memory.text.stopwords import STOP_WORDS
 from memory.text.words import terms, words
 
 Scores = NDArray[np.float64]
-
-#: The parameters of BM25, as its authors and most engines have them.
-BM25_K1, BM25_B = 1.5, 0.75
-
 
 @dataclass(frozen=True)
 class Text:
@@ -56,10 +53,8 @@ class Shelf:
             for form in set(said):
                 forms[form].append(at)
         self._postings, self._forms = dict(postings), dict(forms)
-        size = np.array(lengths, dtype=np.float64)
-        self._damp = BM25_K1 * (
-            1 - BM25_B + BM25_B * size / max(1.0, size.mean() if lengths else 1)
-        )
+        self._lengths = np.array(lengths, dtype=np.float64)
+        self._mean_length = float(self._lengths.mean()) if lengths else 0.0
         width = max((len(one.vector) for one in self.texts), default=0)
         self._vectors = np.zeros((len(self.texts), width))
         self._bare = np.array([not one.vector for one in self.texts], dtype=bool)
@@ -69,14 +64,18 @@ class Shelf:
         self._age = np.array([one.occurred_at.timestamp() for one in self.texts])
 
     def bm25(self, question: str, vector: Sequence[float]) -> Scores:
-        """Words weighed by how rare they are, over every text."""
+        """Words weighed by how rare they are, over every text: the index's formula without its
+        bounds, its header counts and its irregular forms."""
         scores = np.zeros(len(self.texts))
-        for term in dict.fromkeys(map(stem, terms(question))):
-            if term not in self._postings:
-                continue
-            places, counts = (np.array(column) for column in self._postings[term])
-            rare = np.log(1 + (len(self.texts) - len(places) + 0.5) / (len(places) + 0.5))
-            scores[places] += rare * counts / (self._damp[places] + counts)
+        asked = dict.fromkeys(map(stem, terms(question)))
+        held = [self._postings[term] for term in asked if term in self._postings]
+        holding = tuple(len(places) for places, _ in held)
+        idf = Statistics(len(self.texts), self._mean_length, holding).idf()
+        for rare, (places, counts) in zip(idf, held, strict=True):
+            share = saturate(
+                np.array(counts, dtype=np.float64), self._lengths[places], self._mean_length
+            )
+            scores[places] += rare * share
         return _matching(scores)
 
     def dense(self, question: str, vector: Sequence[float]) -> Scores:

@@ -5,9 +5,11 @@
     {"question": "...", "evidence": ["a1", "words that stand in an item"], "category": "ports"}
     {"question": "...", "answerable": false}
 
-`pool` on a line keeps apart what shares no memory (default: one pool). A question may come before
-its items. Evidence is the id of an item, or words of one; words that several items hold are borne
-out by any of them. Of an item only `text` is needed. Knows nothing about where the items go.
+`pool` on a line keeps apart what shares no memory (default: one pool); `project` is another word
+for it. A question may come before its items. Evidence is the id of an item, or words of one; words
+that several items hold are borne out by any of them. Of an item only `text` is needed. The same
+lines without items ask one's own memory, where a number is the id of a raw item. Knows nothing
+about where the items go.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ POOL = "default"
 #: When the first item without a time is said to have been; each later one a minute on.
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
-LINE_FIELDS = {"pool", "items", "question", "evidence", "category", "answerable"}
+LINE_FIELDS = {"pool", "project", "items", "question", "evidence", "category", "answerable"}
 ITEM_FIELDS = {"id", "text", "occurred_at", "speaker", "session", "kind", "source", "role"}
 
 
@@ -38,24 +40,43 @@ class _Wrong(ValueError):
     """What is wrong on a line, without the place."""
 
 
+@dataclass(frozen=True)
+class Line:
+    """What a line asks. `evidence` as it was given, empty where nothing answers; `pool` is "" when
+    none is named."""
+
+    number: int
+    text: str
+    evidence: tuple[str | int, ...] = ()
+    pool: str = ""
+    category: str = ""
+
+
 @dataclass
 class _Pool:
     """What the lines said of one pool so far."""
 
     items: dict[str, Item] = field(default_factory=dict)
-    asked: list[tuple[int, dict[str, Any]]] = field(default_factory=list)
+    asked: list[Line] = field(default_factory=list)
+
+
+def questions(lines: Iterable[str], name: str) -> Iterator[Line]:
+    """The questions of lines that bring no items, because what they ask is there already. Raises
+    DatasetProblem naming the first bad line."""
+    for number, row in _rows(lines, name):
+        with _located(name, number):
+            if "items" in row:
+                raise _Wrong("items stand here, and the memory that is asked has its own")
+            yield _line(row, number)
 
 
 def read(lines: Iterable[str], name: str) -> Dataset:
     """The lines as items and questions. Raises DatasetProblem naming the first bad line."""
     pools: dict[str, _Pool] = defaultdict(_Pool)
     count = 0
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
+    for number, row in _rows(lines, name):
         with _located(name, number):
-            row = _row(line)
-            key = row.get("pool", POOL)
+            key = _pool(row) or POOL
             for given in row.get("items", ()):
                 count += 1
                 item = _item(given, key, count)
@@ -63,17 +84,26 @@ def read(lines: Iterable[str], name: str) -> Dataset:
                     raise _Wrong(f"the item {item.name!r} stands in its pool already")
                 pools[key].items[item.name] = item
             if "question" in row:
-                pools[key].asked.append((number, row))
-    questions = []
+                pools[key].asked.append(_line(row, number))
+    made = []
     for key, pool in pools.items():
-        for number, row in pool.asked:
-            with _located(name, number):
-                questions.append((number, _question(row, key, pool)))
-    if not questions:
+        for line in pool.asked:
+            with _located(name, line.number):
+                made.append((line.number, _question(line, key, pool)))
+    if not made:
         raise DatasetProblem(f"{name}: no line asks a question")
     items = tuple(item for pool in pools.values() for item in pool.items.values())
-    in_order = sorted(questions, key=lambda one: one[0])
+    in_order = sorted(made, key=lambda one: one[0])
     return Dataset(name, items, tuple(question for _, question in in_order))
+
+
+def _rows(lines: Iterable[str], name: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Every line that is not empty, with its number."""
+    for number, line in enumerate(lines, start=1):
+        if line.strip():
+            with _located(name, number):
+                row = _row(line)
+            yield number, row
 
 
 @contextmanager
@@ -92,8 +122,9 @@ def _row(line: str) -> dict[str, Any]:
     if not isinstance(row, dict) or not {"items", "question"} & row.keys():
         raise _Wrong('neither "items" nor "question" in an object')
     _known(row, LINE_FIELDS)
-    _typed(row, ("pool", "question", "category"), str, "a text")
-    _typed(row, ("items", "evidence"), list, "a list")
+    _typed(row, ("pool", "project", "question", "category"), str, "a text")
+    _typed(row, ("items",), list, "a list")
+    _typed(row, ("evidence",), list, "a list of ids or texts")
     _typed(row, ("answerable",), bool, "true or false")
     return row
 
@@ -143,29 +174,45 @@ def _instant(given: str | None, count: int) -> datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def _question(row: dict[str, Any], key: str, pool: _Pool) -> Question:
+def _pool(row: dict[str, Any]) -> str:
+    named = {row[name] for name in ("pool", "project") if row.get(name)}
+    if len(named) > 1:
+        raise _Wrong("pool and project are two words for one thing, and differ")
+    return named.pop() if named else ""
+
+
+def _line(row: dict[str, Any], number: int) -> Line:
     if not row["question"].strip():
         raise _Wrong("the question is empty")
     evidence = row.get("evidence", [])
     if bool(evidence) != row.get("answerable", True):
         raise _Wrong('a question needs evidence, or "answerable": false and none')
-    if not evidence:
-        return Question(key, row["question"], category=NO_ANSWER)
-    facts = tuple(_fact(one, pool) for one in evidence)
+    for one in evidence:
+        if isinstance(one, bool) or not isinstance(one, str | int):
+            raise _Wrong("evidence must be a list of texts, or of numbers that are ids")
+        if isinstance(one, str) and not normalise(one):
+            raise _Wrong(f"evidence {one!r} has no words")
+    return Line(number, row["question"], tuple(evidence), _pool(row), row.get("category", ""))
+
+
+def _question(line: Line, key: str, pool: _Pool) -> Question:
+    if not line.evidence:
+        return Question(key, line.text, category=NO_ANSWER)
+    facts = tuple(_fact(one, pool) for one in line.evidence)
     named = {name for fact in facts for name in fact}
     sorts = {item.sort for item in pool.items.values() if item.full_name in named}
     kind = sorts.pop() if len(sorts) == 1 else "mixed"
-    return Question(key, row["question"], facts, row.get("category", ""), kind)
+    return Question(key, line.text, facts, line.category, kind)
 
 
-def _fact(given: Any, pool: _Pool) -> frozenset[str]:
+def _fact(given: str | int, pool: _Pool) -> frozenset[str]:
     """The items that bear this out: the one of that id, or all that hold these words."""
-    if not isinstance(given, str):
-        raise _Wrong("evidence must be a list of texts")
+    if isinstance(given, int):
+        raise _Wrong("evidence must be a list of texts: ids of items are texts")
     if given in pool.items:
         return frozenset({pool.items[given].full_name})
     wanted = normalise(given)
     found = {one.full_name for one in pool.items.values() if wanted in normalise(one.text)}
-    if not wanted or not found:
+    if not found:
         raise _Wrong(f"evidence {given!r} is no item's id and stands in no item of its pool")
     return frozenset(found)

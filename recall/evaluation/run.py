@@ -121,7 +121,7 @@ def evaluate(
         "no_answer": _false_injections([one for one in asked if not one.question.facts]),
         "off_topic": _false_injections(strange),
     }
-    times = [one.milliseconds for one in asked]
+    times = [one.milliseconds for one in answerable]
     report = {
         "argus": {
             **_judge(answerable, "argus"),
@@ -151,14 +151,17 @@ def _strange(pools: Sequence[str], at_most: int) -> list[tuple[str, str]]:
 
 def _ask(question: Question, ground: Ground, principal: Principal, *, give: bool) -> Prediction:
     """All rankers for one question, and with `give` what an agent that asks it would be given."""
+    found: list[Found] = []
     begin = time.perf_counter()
-    found = rank_texts(
-        question.text,
-        principal=principal,
-        project=question.pool,
-        now=ground.now,
-        depth=HITS_KEPT_MAX,
-    )
+    # Where nothing is right, no order is better than another.
+    if question.facts:
+        found = rank_texts(
+            question.text,
+            principal=principal,
+            project=question.pool,
+            now=ground.now,
+            depth=HITS_KEPT_MAX,
+        )
     took = round((time.perf_counter() - begin) * 1000, 2)
     put = None
     if give:

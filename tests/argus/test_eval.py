@@ -120,9 +120,10 @@ def test_it_writes_predictions_that_give_the_same_numbers(done: Done) -> None:
 
 
 def test_it_keeps_dialogues_apart(done: Done) -> None:
-    for line in done[1]:
-        for hit in line["argus"]:
-            assert hit["ids"] and all(one.startswith(f"{line['pool']}/") for one in hit["ids"])
+    ranked = [(line, hit) for line in done[1] for hit in line["argus"]]
+    assert len(ranked) > 4
+    for line, hit in ranked:
+        assert hit["ids"] and all(one.startswith(f"{line['pool']}/") for one in hit["ids"])
 
 
 def test_it_touches_nothing_of_ones_own(run: Run) -> None:

@@ -11,8 +11,8 @@ import pytest
 
 from memory.errors import ContentError, InfraError
 from memory.llm import choice
-from memory.llm.ports import Origin
-from memory.llm.remote.openings import LIKELIEST_MAX, OPENING_TOKENS_MAX, NoLogProbabilities
+from memory.llm.ports import NoLogProbabilities, Origin
+from memory.llm.remote.openings import LIKELIEST_MAX, OPENING_TOKENS_MAX
 from memory.llm.remote.wire import LOGPROB_MIN
 from memory.models import LlmCall
 from tests.openai_server import CHAT, OpenAIServer, Step, fails, opens, says

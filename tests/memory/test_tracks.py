@@ -1,17 +1,11 @@
-"""The tracks and the index below: which way they take, what they find, whether counts are true."""
+"""The tracks: which way they take, what they find, and for whom."""
 
 from __future__ import annotations
 
-import random
 import re
-import uuid
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
+from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import psycopg
 import pytest
 from django.db import connection
@@ -19,102 +13,30 @@ from django.test.utils import CaptureQueriesContext
 
 from memory import tracks
 from memory.access import principal
-from memory.lexical import hashed, query_terms
+from memory.lexical import hashed
 from memory.models import (
-    Collection,
-    EpisodeTurn,
     Note,
-    Posting,
     Principal,
     RawItem,
     SearchText,
-    Term,
     TurnVector,
 )
 from memory.retire import retire, revive
-from memory.searchtexts import index_all, index_items, index_notes, pending, settle
-from memory.stages.segment import segment
-from memory.tracks import asked, few, heaviest, nearest, notes_of
+from memory.tracks import asked, few, nearest
 from tests import factories
 from tests.bench.load import Writing, add_notes, add_turns, analyze, without
 from tests.cluster import owner_address
-from tests.factories import EMBED_MODEL, T0, at, clock, three
+from tests.factories import EMBED_MODEL, at, three
 from tests.hashing_embedder import vector_of
-from tests.memory.books import purge
+from tests.memory.indexing import (
+    by_words,
+    indexed,
+    made,
+)
 from tests.recall.making import NOW
 
 #: More notes and turns than are compared one by one.
 MANY = tracks.EXACT_ROWS_MAX + 500
-
-
-def made(owner: Principal, content: str, **fields: Any) -> Note:
-    """A live note as distill and embed leave it, not indexed yet."""
-    given: dict[str, Any] = {
-        "id": uuid.uuid4(),
-        "owner": owner,
-        "title": "",
-        "content": content,
-        "unit_key": "made",
-        "content_key": content[:80],
-        "embedding": vector_of(content),
-        "embedding_model": EMBED_MODEL,
-        "valid_from": T0,
-        "created_at": T0,
-    }
-    return Note.objects.create(**given | fields)
-
-
-def indexed() -> int:
-    return index_all(over=lambda: False)
-
-
-def by_words(owner: Principal, text: str, **options: Any) -> list[Note]:
-    """The notes that the lexical track finds, best first."""
-    terms = [hashed(term) for term in query_terms(text)]
-    mine = {False: asked(owner, terms)[False]}
-    found = [text for text, _ in heaviest(owner, mine, depth=50, **options)[False]]
-    keys = notes_of(found)
-    rows = Note.objects.as_pipeline().in_bulk(list(keys.values()))
-    return [rows[keys[text]] for text in found]
-
-
-def kept() -> tuple[dict[Any, Any], dict[Any, int]]:
-    """The statistics as they are kept: collections, and terms that some text holds."""
-    collections = {
-        (row.owner_id, row.raw): (row.texts, row.length)
-        for row in Collection.objects.all()
-        if row.texts or row.length
-    }
-    terms = {(row.owner_id, row.raw, row.term): row.texts for row in Term.objects.all()}
-    return collections, {key: texts for key, texts in terms.items() if texts}
-
-
-def recount() -> tuple[dict[Any, Any], dict[Any, int]]:
-    """The same, counted from the texts that are there: of notes those that live, and none that has
-    no word, which no question can find."""
-    collections: dict[Any, Any] = {}
-    holding: Counter[Any] = Counter()
-    living = set(Note.objects.as_pipeline().filter(deleted_at__isnull=True).values_list("pk"))
-    for row in SearchText.objects.as_pipeline():
-        if not row.length or (not row.raw and (row.note_id,) not in living):
-            continue
-        key = (row.owner_id, row.raw)
-        texts, length = collections.get(key, (0, 0))
-        collections[key] = (texts + 1, length + row.length)
-        names = np.frombuffer(bytes(row.terms), dtype="<i8")
-        counts = np.frombuffer(bytes(row.counts), dtype="<u2")
-        holding.update((*key, int(name)) for name in names[counts > 0])
-    return collections, dict(holding)
-
-
-def postings_are_those_of_the_texts() -> None:
-    rows = Posting.objects.as_pipeline().values_list("text_id", "term")
-    expected = set()
-    for text in SearchText.objects.as_pipeline():
-        names = np.frombuffer(bytes(text.terms), dtype="<i8")
-        counts = np.frombuffer(bytes(text.counts), dtype="<u2")
-        expected |= {(text.pk, int(name)) for name in names[counts > 0]}
-    assert set(rows) == expected
 
 
 # The ways
@@ -321,191 +243,3 @@ def test_it_orders_by_bm25_and_reads_no_more_postings_than_it_may() -> None:
     found = by_words(alice, "berth harbor", postings=1)
     assert len(found) <= 2 and (rare in found or best in found)
     assert by_words(alice, "the of and") == [] and by_words(alice, "nowhere") == []
-
-
-# The index
-
-
-@pytest.mark.django_db
-def test_it_indexes_each_text_once_however_often_it_is_asked() -> None:
-    alice, _, _ = three()
-    for number in range(5):
-        made(alice, f"harbor fact {number}")
-    factories.turns(alice, ["What about the harbor?", "It is closed."])
-    assert pending() == 7 and indexed() == 7
-    before = kept()
-    assert indexed() == 0 == index_notes() == index_items() == pending()
-    assert kept() == before == recount()
-    postings_are_those_of_the_texts()
-
-
-@pytest.mark.django_db
-@pytest.mark.parametrize(
-    "body",
-    [
-        "...", "-- !!! --", "\u200b\u200d", "設定を変更した。東京都", "a\ufffdb \x01\x02 c",
-        "x" * 9_000, "word " * 50_000, "😀 👍🏽", "\ud7ff \U0010ffff",
-    ],
-)  # fmt: skip
-def test_it_indexes_any_body_and_counts_it_right_in_and_out(body: str) -> None:
-    alice, _, _ = three()
-    row, other = made(alice, body), made(alice, "harbor")
-    factories.document(alice, body)
-    indexed()
-    assert kept() == recount()
-    for term in query_terms(body)[:3]:
-        assert row in by_words(alice, term)
-    retire([row.pk], reason="duplicate", now=at(days=1))
-    assert kept() == recount()
-    revive(row.pk)
-    assert kept() == recount()
-    retire([other.pk, row.pk], reason="duplicate", now=at(days=1))
-    assert kept() == recount() and (alice.pk, False) not in kept()[0]
-
-
-@pytest.mark.django_db
-@pytest.mark.parametrize("seed", range(6))
-def test_it_keeps_the_statistics_that_a_recount_gives(seed: int) -> None:
-    chance = random.Random(seed)
-    owners = three()
-    vocabulary = ["harbor", "berth", "crane", "src/app.py", "設定", "getUserName", "!!!", ""]
-    now = at(days=1)
-    for number in range(40):
-        owner = chance.choice(owners)
-        rows = list(Note.objects.visible_to(owner).values_list("pk", flat=True))
-        some = chance.sample(rows, min(len(rows), chance.randint(1, 3)))
-        match chance.choice(
-            ("note", "note", "turn", "index", "index", "retire", "revive", "purge")
-        ):
-            case "note":
-                made(owner, " ".join(chance.choices(vocabulary, k=chance.randint(0, 6))))
-            case "turn":
-                said = " ".join(chance.choices(vocabulary, k=3)) + f" {number}"
-                factories.turns(owner, [said], session=f"s{number}")
-            case "index":
-                indexed()
-            case "retire":
-                retire(some, reason="duplicate", now=now)
-            case "revive":
-                for key in some:
-                    revive(key)
-            case "purge":
-                items = RawItem.objects.visible_to(owner).values_list("pk", flat=True)
-                if items:
-                    purge([chance.choice(list(items))])
-        assert kept() == recount(), number
-    indexed()
-    assert kept() == recount()
-    postings_are_those_of_the_texts()
-
-
-@pytest.mark.django_db
-def test_it_forgets_what_is_purged_with_its_postings_and_counts() -> None:
-    alice, _, _ = three()
-    secret, other = factories.turns(alice, ["The zanzibar berth.", "The harbor."])
-    row = factories.note(alice, "The zanzibar berth.", evidence=secret)
-    indexed()
-    term = hashed("zanzibar")
-    assert Posting.objects.as_pipeline().filter(term=term).count() == 2
-    purge([secret.pk])
-    assert not Posting.objects.as_pipeline().filter(term=term).exists()
-    texts = SearchText.objects.as_pipeline()
-    assert not texts.filter(note=row.pk).exists() and not texts.filter(raw_item=secret.pk).exists()
-    assert texts.filter(raw_item=other.pk).exists()
-    assert kept() == recount()
-    postings_are_those_of_the_texts()
-
-
-@pytest.mark.django_db
-def test_it_gives_tails_the_project_of_their_episode_once_they_have_one() -> None:
-    alice, _, _ = three()
-    items = factories.turns(alice, ["Where is the harbor?", "Over there."])
-    factories.document(alice, "A page about the harbor.")
-    indexed()
-    texts = SearchText.objects.as_pipeline().filter(raw_item__in=items)
-    assert not texts.filter(settled=True).exists()
-    assert settle() == 0, "an open tail has no episode yet"
-    segment(clock=clock(at(hours=9)))
-    episode = EpisodeTurn.objects.get(raw_item=items[0]).episode
-    episode.project = factories.project("shop")
-    episode.save(update_fields=["project"])
-    assert settle() == 2 and settle() == 0
-    assert set(texts.values_list("settled", "project_id")) == {(True, episode.project_id)}
-    moved = Posting.objects.as_pipeline().filter(text_id__in=texts.values("pk"))
-    assert set(moved.values_list("project_id", flat=True)) == {episode.project_id}
-    assert kept() == recount()
-
-
-# Several at once
-
-
-@pytest.fixture
-def working() -> Iterator[Callable[[Sequence[Callable[[], object]]], list[Any]]]:
-    """Runs these at once, each in a thread with a connection of its own."""
-
-    def run(jobs: Sequence[Callable[[], object]]) -> list[Any]:
-        def alone(job: Callable[[], object]) -> Any:
-            try:
-                return job()
-            finally:
-                connection.close()
-
-        with ThreadPoolExecutor(len(jobs)) as pool:
-            return list(pool.map(alone, jobs))
-
-    yield run
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("clone_db")
-def test_it_shares_the_work_among_workers(
-    working: Callable[[Sequence[Callable[[], object]]], list[Any]],
-) -> None:
-    alice, bob, _ = three()
-    chance = random.Random(4)
-    words = [f"w{number}x" for number in range(50)]
-    for number in range(120):
-        made((alice, bob)[number % 2], " ".join(chance.choices(words, k=12)))
-    for number in range(10):
-        said = [" ".join(chance.choices(words, k=12)) + f" {n}" for n in range(6)]
-        factories.turns((alice, bob)[number % 2], said, session=f"s{number}")
-
-    def small() -> int:
-        done = 0
-        while count := index_notes(limit=7) + index_items(limit=7):
-            done += count
-        return done
-
-    assert sum(working([small] * 4)) == 180
-    assert pending() == 0 and SearchText.objects.as_pipeline().count() == 180
-    assert kept() == recount()
-    postings_are_those_of_the_texts()
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("clone_db")
-def test_it_counts_right_while_notes_are_retired_and_revived(
-    working: Callable[[Sequence[Callable[[], object]]], list[Any]],
-) -> None:
-    alice, _, _ = three()
-    chance = random.Random(5)
-    words = [f"w{number}x" for number in range(30)]
-    rows = [made(alice, " ".join(chance.choices(words, k=12))).pk for _ in range(160)]
-
-    def index() -> None:
-        while index_notes(limit=5):
-            pass
-
-    def turn(seed: int) -> Callable[[], None]:
-        def work() -> None:
-            own = random.Random(seed)
-            for _ in range(30):
-                some = own.sample(rows, 3)
-                retire(some, reason="duplicate", now=T0 + timedelta(days=1))
-                revive(some[0])
-
-        return work
-
-    working([index, index, turn(1), turn(2)])
-    index()
-    assert kept() == recount()

@@ -27,7 +27,7 @@ def pool_of(said: Sequence[Said], question: str, cosines: Sequence[float] = ()) 
         packed = pack(body, head)
         cosine = cosines[number] if cosines else math.nan
         rows.append(
-            Row(True, place, at, number, cosine, packed.length, traits(body),
+            Row(place, at, number, cosine, packed.length, traits(body),
                 packed.terms, packed.counts, packed.heads)
         )  # fmt: skip
     terms = [hashed(word) for word in query_terms(question)]

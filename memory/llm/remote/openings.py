@@ -9,7 +9,7 @@ from functools import partial
 
 from memory.errors import ContentError
 from memory.llm.calls import Question, Reply, ask
-from memory.llm.ports import Origin, Usage
+from memory.llm.ports import NoLogProbabilities, Origin, Usage
 from memory.llm.remote.client import Dialect, Unsupported, adapt, opening
 from memory.llm.remote.endpoints import Endpoint
 
@@ -25,10 +25,6 @@ LIKELIEST_MAX = 20
 
 #: Dialects tried for one opening: one other name for the limit, one without temperature.
 TRIES_MAX = 3
-
-
-class NoLogProbabilities(ContentError):
-    """The server gave no log-probabilities."""
 
 
 class OpenAIOpener:

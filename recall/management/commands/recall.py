@@ -98,8 +98,8 @@ def _recalled(recalled: Recalled, *, why: bool) -> str:
     asked, searched = recalled.asked, recalled.searched
     gate = f"gate: {asked.gate} ({asked.detail})" if asked.gate else "gates: passed"
     lines = [f"{recalled.outcome}; {gate}"]
-    for source, floors in recalled.floors.items():
-        told = ", ".join(f"{name} {value:g}" for name, value in floors.as_json().items())
+    for source, floors in recalled.floors_told.items():
+        told = ", ".join(f"{name} {value:g}" for name, value in floors.items())
         lines.append(f"floors of a {source}: {told}")
     if searched:
         question = searched.question
