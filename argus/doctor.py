@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Literal
 
 from django.conf import settings
@@ -20,6 +21,7 @@ from memory.errors import ArgusError, InfraError
 from memory.llm import choice
 from memory.llm.ports import VECTOR_SIZE, Origin
 from memory.models import Note
+from recall.impact import DAYS_BACK_MAX, used_rate
 
 EXIT_OK, EXIT_FAILED, EXIT_AWAY = 0, 1, 75
 
@@ -43,7 +45,7 @@ def examine() -> list[Row]:
         rows += [*_database(), *_migrations()]
         # What is not there yet cannot be broken: the tables come first.
         if not any(row.name == "migrations" and row.state == "fail" for row in rows):
-            rows += [*_triggers(), *_embedder()]
+            rows += [*_triggers(), *_embedder(), *_impact()]
     except (OperationalError, ClusterError) as error:
         fix = "Start the server, or mend ARGUS_DATABASE_URL."
         rows.append(Row("database", "fail", str(error).strip(), fix, away=True))
@@ -144,6 +146,19 @@ def _outdated(model: str) -> int:
     """Live notes whose vector cannot be compared with those of this model."""
     live = Note.objects.as_pipeline().live(timezone.now())
     return live.exclude(embedding=None).exclude(embedding_model=model).count()
+
+
+def _impact() -> Iterator[Row]:
+    """How much of what was injected showed in answers; told, never judged."""
+    rate = used_rate(timezone.now() - timedelta(days=DAYS_BACK_MAX))
+    if rate.rate is None:
+        what = f"no injection was looked at in {DAYS_BACK_MAX} days"
+    else:
+        what = (
+            f"{rate.rate:.0%} of {rate.checked} injections looked at in {DAYS_BACK_MAX} days showed"
+            " in what was answered"
+        )
+    yield Row("impact", "ok", what)
 
 
 def _models() -> Iterator[Row]:

@@ -1,6 +1,7 @@
 """What Argus put out: injections, and samples of every emitted text so that it is known again.
 
-Reads and writes: emission, injection. Reads: evidence. Knows nothing about how notes are found or rendered.
+Reads: evidence. Reads and writes: emission, injection. Knows nothing about how notes are found or
+rendered.
 """
 
 from __future__ import annotations

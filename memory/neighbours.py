@@ -18,14 +18,18 @@ from memory.lexical import ceiling, hashed, query_terms
 from memory.llm.vectors import cosine
 from memory.models import Note, Project
 from memory.querysets import NoteQuerySet
-from memory.tracks import asked, heaviest, nearest, notes_of
+from memory.tracks import HNSW_EF_SEARCH, asked, heaviest, nearest, notes_of
 
 #: Neighbours taken from each of the two searches before any floor.
 # Why: the floor must not stand in the kNN's WHERE: the index would be walked to its end.
+# Calibrate: verdicts of `python -m tests.bench.judge_pairs` by the rank of the older note.
 NEIGHBOURS_A_TRACK = 20
+
+assert NEIGHBOURS_A_TRACK <= HNSW_EF_SEARCH
 
 #: Texts looked at by words, of which the pool keeps those that may be met.
 # Why: a pool is mostly the owner's whole memory; what is not of it falls out afterwards.
+# Calibrate: pairs whose older note is not among the first NEIGHBOURS_A_TRACK that are left.
 TEXTS_BY_WORDS = 60
 
 

@@ -175,10 +175,6 @@ class NoteQuerySet(OwnedQuerySet):
     def unembedded(self) -> Self:
         return self.filter(embedding__isnull=True)
 
-    def of_model(self, name: str) -> Self:
-        """Vectors of one embedder only: cosines across models mean nothing."""
-        return self.filter(embedding_model=name)
-
     def undecided(self) -> Self:
         """Embedded notes that dedup has not judged yet."""
         return self.unjudged().filter(embedding__isnull=False)

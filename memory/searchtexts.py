@@ -17,15 +17,22 @@ from django.db import connection, transaction
 from django.db.models import OuterRef, Subquery
 
 from memory.lexical import Packed, dated, hashed, lexemes, pack, traits, weights
-from memory.models import Note, RawItem, SearchText, Session
+from memory.models import Note, RawItem, Session
 
-#: Texts indexed in one transaction.
+#: Texts indexed, or tails settled, in one transaction.
+# Why: the row that counts a collection is held while it lasts, and whoever else indexes or retires
+# for the same owner waits; a smaller batch pays for its statements.
+# Calibrate: texts a second of one worker and of two for one owner, by halving and doubling.
 TEXTS_A_BATCH = 256
 
 #: Characters of a raw item whose terms are kept.
 # Why: an item ends at a mebibyte; taking that apart costs seconds, and its terms are capped.
 # Calibrate: with TERMS_A_TEXT_MAX, by questions about the ends of long documents.
 INDEXED_CHARACTERS_MAX = 200_000
+
+#: Terms of speakers' names kept of one owner.
+# Why: a row that every question reads; a group of thousands is no dialogue.
+SPEAKERS_MAX = 1_000
 
 #: Metadata of a raw item that names who spoke.
 SPEAKERS = ("speaker", "sender", "from", "author")
@@ -82,15 +89,23 @@ def index_items(*, limit: int = TEXTS_A_BATCH) -> int:
         return _insert([_of_item(row) for row in rows])
 
 
-def settle() -> int:
-    """Tails that lie in an episode by now get its project; how many."""
+# In one order, and without those that another worker settles just now: nobody waits in a circle.
+_SETTLE = """
+WITH tails AS (
+    SELECT s.id, t.episode_id FROM memory_searchtext s
+    JOIN memory_episodeturn t ON t.raw_item_id = s.raw_item_id
+    WHERE NOT s.settled ORDER BY s.id LIMIT %s FOR NO KEY UPDATE OF s SKIP LOCKED
+)
+UPDATE memory_searchtext s SET settled = true, project_id = e.project_id
+FROM tails JOIN memory_episode e ON e.id = tails.episode_id WHERE s.id = tails.id
+RETURNING s.id, s.project_id
+"""
+
+
+def settle(*, limit: int = TEXTS_A_BATCH) -> int:
+    """Tails that lie in an episode by now get its project, oldest first; how many."""
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(
-            "UPDATE memory_searchtext s SET settled = true, project_id = e.project_id"
-            " FROM memory_episodeturn t JOIN memory_episode e ON e.id = t.episode_id"
-            " WHERE NOT s.settled AND t.raw_item_id = s.raw_item_id"
-            " RETURNING s.id, s.project_id"
-        )
+        cursor.execute(_SETTLE, [limit])
         moved = cursor.fetchall()
         cursor.execute(
             "UPDATE memory_posting p SET project_id = m.project"
@@ -120,7 +135,8 @@ def pending() -> int:
 
 def index_all(*, over: Callable[[], bool]) -> int:
     """Index whatever is not, until nothing is left or `over`; how many."""
-    settle()
+    while not over() and settle():
+        pass
     done = 0
     for some in (index_notes, index_items):
         while not over() and (count := some()):
@@ -153,7 +169,8 @@ def _of_note(note: Note) -> Text:
 def _of_item(row: dict[str, Any]) -> Text:
     body = row["body"][:INDEXED_CHARACTERS_MAX]
     turn, episode = row["kind"] == "turn", row["placed__episode_id"]
-    name = speaker(row["metadata"])
+    # Who wrote a document does not speak in it.
+    name = speaker(row["metadata"]) if turn else ""
     head = f"{name} {dated(row['occurred_at'])}"
     return Text(
         raw=True,
@@ -249,7 +266,8 @@ def _count(texts: Iterable[Text]) -> dict[tuple[int, bool], float]:
                 " texts = memory_collection.texts + excluded.texts,"
                 " length = memory_collection.length + excluded.length,"
                 " speakers = ARRAY(SELECT unnest(memory_collection.speakers)"
-                " UNION SELECT unnest(excluded.speakers)) RETURNING texts, length",
+                f" UNION SELECT unnest(excluded.speakers) LIMIT {SPEAKERS_MAX})"
+                " RETURNING texts, length",
                 [owner, raw, sizes[owner, raw], lengths[owner, raw], sorted(names[owner, raw])],
             )
             count, length = cursor.fetchone()
@@ -301,9 +319,3 @@ def _turn(notes: Collection[UUID], *, live: bool) -> None:
             [list(notes)],
         )
         cursor.execute(_TURN, {"notes": list(notes), "live": live, "sign": 1 if live else -1})
-
-
-def texts_of(notes: Collection[UUID]) -> dict[UUID, int]:
-    """Search text ids by note."""
-    rows = SearchText.objects.as_pipeline().filter(note__in=notes)
-    return dict(rows.values_list("note_id", "pk"))

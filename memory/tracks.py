@@ -9,13 +9,12 @@ Raw SQL, because this is the path that every prompt waits for. Who may see what 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from django.db import connection, transaction
+from django.db import connection
 
 from memory.lexical import Statistics, rarest
 from memory.models import Note, Posting, Principal
@@ -40,6 +39,8 @@ HNSW_EF_SEARCH = 100
 # until they are used up, it found .90 of the nearest ten, this finds all.
 # Calibrate: as HNSW_EF_SEARCH.
 GRAPH_ROWS_MIN = 50
+
+assert GRAPH_ROWS_MIN <= HNSW_EF_SEARCH
 
 #: Postings read of one term, the heaviest first.
 # Why: what stands far down the list of a common term is in no top thirty by it; that this is
@@ -67,24 +68,19 @@ class Asked:
 
 #: How the graph is walked: until enough rows pass the filters, and without looking for another way,
 #: which is chosen by count (`few`), not by statistics that may be old.
-_WIDE = (
+WIDE_SCAN = (
     "SET LOCAL hnsw.iterative_scan = relaxed_order;"
     f" SET LOCAL hnsw.ef_search = {HNSW_EF_SEARCH};"
     " SET LOCAL enable_sort = off; SET LOCAL enable_hashjoin = off;"
     " SET LOCAL enable_mergejoin = off; "
 )
+# Why: inside a caller's transaction what is set lasts to its end. Back to the defaults of session
+# and role, which nothing else here changes.
 _AS_BEFORE = (
     "; SET LOCAL enable_sort TO DEFAULT; SET LOCAL enable_hashjoin TO DEFAULT;"
-    " SET LOCAL enable_mergejoin TO DEFAULT"
+    " SET LOCAL enable_mergejoin TO DEFAULT; SET LOCAL hnsw.iterative_scan TO DEFAULT;"
+    " SET LOCAL hnsw.ef_search TO DEFAULT"
 )
-
-
-@contextmanager
-def wide_scan() -> Iterator[None]:
-    """A transaction in which the graph is walked until enough rows pass the filters."""
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(_WIDE)
-        yield
 
 
 def few(pool: OwnedQuerySet) -> bool:
@@ -122,7 +118,7 @@ def nearest(
         sql = (_NOTE_GRAPH if notes else _TURN_GRAPH).format(
             where=where, order="", depth=max(depth, GRAPH_ROWS_MIN)
         )
-        found = _rows(_WIDE + sql + _AS_BEFORE, [written, *params, model])
+        found = _rows(WIDE_SCAN + sql + _AS_BEFORE, [written, *params, model])
         if len(found) >= depth:
             return sorted(found, key=lambda row: (-row[1], row[0]))[:depth]
     given = [written, *params, model] if notes else [written, model, *params]

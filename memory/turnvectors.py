@@ -19,6 +19,8 @@ from memory.models import Claim, RawItem, StageRun, TurnVector
 from memory.models.record import CONFIDENTIALITIES
 
 #: Turns embedded in one call.
+# Why: as many as an embedder at a URL takes at once; what was made before it went away stays.
+# Calibrate: turns a second of the embedder in use, by halving and doubling.
 TURNS_A_BATCH = 64
 
 #: Characters of a turn that its vector is made from.

@@ -95,9 +95,10 @@ class Place:
 @dataclass(frozen=True)
 class Opening:
     """How much of a note to show, and as of when; `expand` names links, with commas between.
-    `session` is where it is read."""
+    `session` and `cwd` are where it is read."""
 
     session: Session = ""
+    cwd: Folder = ""
     expand: str = ""
     characters: Budget = ANSWER_CHARACTERS
     as_of: Moment | None = None
@@ -109,6 +110,7 @@ class Page:
     """How much of a turn to show, and from which of its characters on; where it is read."""
 
     session: Session = ""
+    cwd: Folder = ""
     characters: Budget = ANSWER_CHARACTERS
     offset: Annotated[int, Field(ge=0, le=ITEM_BYTES_MAX)] = 0
 
@@ -216,17 +218,19 @@ def context_for_session(request: Request) -> Response:
 @api_view(["GET"])
 @permission_classes([needs("recall")])
 def note_by_id(request: Request, note_id: UUID) -> Response:
-    """One note with its evidence and, when asked for, its links; somebody else's answers 404."""
+    """One note with its evidence and, when asked for, its links; somebody else's answers 404, and
+    so does one that was silenced here."""
     how = parse(OPENING, request.query_params.dict())
+    now = timezone.now()
     opened = read_note(
         note_id,
         principal=caller(request)[0],
         session=how.session,
+        cwd=how.cwd,
         expand=[name.strip() for name in how.expand.split(",") if name.strip()],
         characters=how.characters,
-        as_of=how.as_of,
-        known_at=how.known_at,
-        now=timezone.now(),
+        past=Past.asked(as_of=how.as_of, known_at=how.known_at, now=now),
+        now=now,
     )
     return Response(opened, headers=HEADERS)
 
@@ -255,12 +259,14 @@ def feedback_on_note(request: Request, note_id: UUID) -> Response:
 @api_view(["GET"])
 @permission_classes([needs("recall")])
 def turn_by_id(request: Request, turn_id: int) -> Response:
-    """One raw item with what was said around it; somebody else's answers 404."""
+    """One raw item with what was said around it; somebody else's answers 404, and so does one that
+    bears out a note that was silenced here."""
     page = parse(PAGE, request.query_params.dict())
     opened = read_turn(
         turn_id,
         principal=caller(request)[0],
         session=page.session,
+        cwd=page.cwd,
         characters=page.characters,
         offset=page.offset,
         now=timezone.now(),

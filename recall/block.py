@@ -54,10 +54,10 @@ def line(note: Mapping[str, Any]) -> str:
         return _turn_line(note)
     speaker = SPEAKERS.get(note["said_by"], _named(note["said_by"]))
     told = [
-        note["project__name"] or "no project",
+        _named(note["project__name"] or "no project"),
         f"{note['valid_from']:%Y-%m-%d}",
         # Somebody else's note never reads as the user's own words.
-        f"shared by {note['shared_by']}, {speaker}" if note.get("shared_by") else speaker,
+        f"shared by {_named(note['shared_by'])}, {speaker}" if note.get("shared_by") else speaker,
     ]
     if note.get("disputed"):
         told.append("disputed: a newer statement waits for a decision")
@@ -74,9 +74,9 @@ def _turn_line(turn: Mapping[str, Any]) -> str:
     role = turn["role"] or turn["kind"]
     speaker = _named(turn["speaker"] or SPEAKERS.get(role, role))
     told = [
-        turn["project__name"] or "no project",
+        _named(turn["project__name"] or "no project"),
         f"{turn['at']:%Y-%m-%d}",
-        f"shared by {turn['shared_by']}, {speaker}" if turn.get("shared_by") else speaker,
+        f"shared by {_named(turn['shared_by'])}, {speaker}" if turn.get("shared_by") else speaker,
         f"verbatim, turn {turn['id']}",
     ]
     return " ".join(f"- [{', '.join(told)}] {turn['excerpt']}".split())

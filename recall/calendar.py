@@ -86,6 +86,8 @@ december dec dezember dez
 """,
     start=1,
 )
+#: The whole English names, as texts are dated with them: "jan" can be a person.
+MONTH_NAMES = tuple({number: name for name, number in reversed(MONTHS.items())}.values())[::-1]
 WEEKDAYS = _numbered("""
 monday mon montag
 tuesday tue tues dienstag

@@ -17,7 +17,7 @@ from memory.llm.thresholds import recall_floor
 from memory.models import Principal
 from recall.calibration import adopt, adopt_ranker, history, in_force
 from recall.floors import SOURCES, Floors
-from recall.labels import Question, examples, from_ledger, label, useful
+from recall.labels import LabelledQuestion, examples, from_ledger, label, useful
 from recall.models import Calibration
 from recall.proposal import Outcome, Proposal, Row, propose
 from recall.training import train
@@ -60,7 +60,7 @@ def standing() -> Told:
 
 
 def learn_floors(
-    questions: Sequence[Question],
+    questions: Sequence[LabelledQuestion],
     *,
     ledger: bool,
     target: float,
@@ -68,13 +68,14 @@ def learn_floors(
     reason: str,
     principal: Principal,
     now: datetime,
+    progress: bool = False,
 ) -> Told:
     """Propose floors from questions, and from the ledger; `adopting` puts them into force.
 
     Raises RefusedError when they are not to be adopted, InfraError when the embedder is away.
     """
     model = embedder().name
-    labelled = label(questions, principal=principal, now=now)
+    labelled = label(questions, principal=principal, now=now, progress=progress)
     labelled += from_ledger(principal) if ledger else []
     proposal = propose(labelled, base=in_force(model).floors, target=target)
     report, lines = _proposal(proposal, model)
@@ -86,13 +87,14 @@ def learn_floors(
 
 
 def learn_ranker(
-    questions: Sequence[Question],
+    questions: Sequence[LabelledQuestion],
     *,
     ledger: bool,
     adopting: bool,
     reason: str,
     principal: Principal,
     now: datetime,
+    progress: bool = False,
 ) -> Told:
     """Train a ranker from the one in force; `adopting` puts it into force.
 
@@ -100,12 +102,11 @@ def learn_ranker(
     """
     model = embedder().name
     asked = [*questions, *(useful(principal) if ledger else [])]
-    made = examples(asked, principal=principal, now=now)
+    made = examples(asked, principal=principal, now=now, progress=progress)
     try:
         ranker, compared = train(made, in_force(model).ranker, trained={"on": "own labels"})
     except ValueError as error:
         raise RefusedError(str(error)) from None
-    assert compared is not None, "there is always a ranker in force"
     report = {
         "embedder": model,
         "new": asdict(compared.new),

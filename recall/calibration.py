@@ -58,7 +58,7 @@ _NEWEST = (
 def in_force(embedder: str) -> InForce:
     """What a recall with this embedder obeys now. One statement, because every prompt waits for it.
 
-    A ranker that was trained for the features of another version counts as none.
+    What another version wrote and this one cannot read counts as none.
     """
     floors = shipped(embedder, score=settings.ARGUS.recall_floor)
     ranker = shipped_ranker()
@@ -67,19 +67,14 @@ def in_force(embedder: str) -> InForce:
         cursor.execute(_NEWEST, [embedder])
         for kind, pk, kept in cursor.fetchall():
             values = kept if isinstance(kept, dict) else json.loads(kept)
-            if kind == "floors":
-                floors, ids[kind] = _adopted(floors, values), pk
-                continue
             try:
-                ranker, ids[kind] = parse(values), pk
-            except ContentError as error:
-                logger.warning("ranker of calibration %s: %s", pk, error)
+                if kind == "floors":
+                    floors, ids[kind] = _adopted(floors, values), pk
+                else:
+                    ranker, ids[kind] = parse(values), pk
+            except (ContentError, KeyError, TypeError, ValueError, AttributeError) as error:
+                logger.warning("calibration %s counts as none: %s", pk, error)
     return InForce(floors, ranker, ids.get("floors"), ids.get("ranker"))
-
-
-def ranker_in_force(embedder: str) -> Ranker:
-    """The ranker that a recall with this embedder obeys now."""
-    return in_force(embedder).ranker
 
 
 def _adopted(floors: dict[Source, Floors], values: Mapping[str, Any]) -> dict[Source, Floors]:
@@ -133,7 +128,7 @@ def adopt_ranker(
     now: datetime,
 ) -> Calibration:
     """Put a retrained ranker into force. Raises RefusedError when it is not better than the one in
-    force on folds that it was not trained on."""
+    force on folds that it was not trained on, or holds what is no weight."""
     new, old = comparison.new, comparison.shipped
     if not comparison.better:
         raise RefusedError(
@@ -141,10 +136,16 @@ def adopt_ranker(
             f"recall@10 {new.recall10:.3f}, MRR {new.mrr10:.3f}, the one in force "
             f"{old.recall5:.3f}, {old.recall10:.3f}, {old.mrr10:.3f}"
         )
+    values = ranker.as_json()
+    try:
+        # What no recall could read would be in force in name alone.
+        parse(values)
+    except ContentError as error:
+        raise RefusedError(f"not adopted: {error}") from None
     return Calibration.objects.create(
         kind="ranker",
         embedder=embedder,
-        values=ranker.as_json(),
+        values=values,
         evidence={"new": asdict(new), "before": asdict(old), "ridge": comparison.ridge},
         principal=principal,
         reason=_reason(reason),

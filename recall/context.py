@@ -18,6 +18,7 @@ from memory.attribution import GLOBAL
 from memory.ledger import emit
 from memory.models import Injection, Note, Principal
 from recall.block import BLOCK_CHARACTERS_MAX, Block, render
+from recall.reader import reader
 from recall.results import NOTE_READ, told
 from recall.search import Past
 from recall.states import stale
@@ -92,7 +93,7 @@ def recall_context(
     )
     rows = told(list(found), principal=principal)
     if past:
-        rows = stale(rows, principal=principal, now=now)
+        rows = stale(rows, who=reader(principal, here.project_id), now=now)
     block: Block = render(rows, characters=characters)
     notes = tuple(rows[position] for position in block.included)
     row = Injection.objects.create(

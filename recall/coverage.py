@@ -7,11 +7,12 @@ nothing about texts: whether one holds a word is for the caller to say.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Collection, Mapping, Sequence
 
-from memory.lexical import lexeme
+import numpy as np
+
+from memory.lexical import idf, lexeme
 from memory.text.words import terms
 
 #: Texts that a memory is taken to have at least when words are weighed.
@@ -48,7 +49,7 @@ def rarity(texts: int, holding: Sequence[int]) -> list[float]:
     """What words weigh that so many of the texts hold: idf, but for a memory of TEXTS_MIN at
     least."""
     many = max(texts, TEXTS_MIN, *holding, 0)
-    return [math.log1p((many - count + 0.5) / (count + 0.5)) for count in holding]
+    return [float(one) for one in idf(many, np.array(holding, dtype=np.float64))]
 
 
 def groups(question: str) -> list[tuple[str, ...]]:

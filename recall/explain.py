@@ -1,18 +1,18 @@
-"""Why a result is where it is, in some six lines: from a hit's JSON, as the ledger keeps it. Pure.
+"""Why a result is where it is, in some six lines: from a hit's JSON. Pure.
 
-A row of an older time lacks what was not kept then; what is absent is not told.
+Reads what `recall.results.as_json` tells with every number, and what the ledger keeps of a hit. A
+row of an older time lacks what was not kept then; what is absent is not told.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from memory.text.clean import strip_invisible
-
-#: Parts of a ranker's sum that are told one by one, the weightiest first.
-# Why: the rest is small and would hide them; it is told as one number.
-PARTS_TOLD = 6
+from recall.ranker import PARTS_SHOWN
+from recall.scoring import REST
 
 #: Matched words that are told.
 WORDS_TOLD = 12
@@ -20,7 +20,7 @@ WORDS_TOLD = 12
 #: Turns, or notes that say the same, that are named.
 IDS_TOLD = 3
 
-#: Characters of a title, a neighbour's text or a word.
+#: Characters of a title or a word.
 TOLD_CHARACTERS = 100
 
 
@@ -49,16 +49,20 @@ def _tracks(hit: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _ranker(hit: Mapping[str, Any]) -> tuple[str, str]:
-    """The sum of log-odds and what it is the sum of."""
-    parts: Mapping[str, float] = hit.get("features") or {}
-    if not parts:
+    """The sum of log-odds and what it is the sum of, what is small as one number at the end; then
+    what a reranker made of it, whose order is another."""
+    given = dict(hit.get("features") or {})
+    if not given:
         return "ranker", ""
-    ordered = sorted(parts.items(), key=lambda part: (-abs(part[1]), part[0]))
-    told = [f"{clip(name)} {value:+.2f}" for name, value in ordered[:PARTS_TOLD]]
-    if rest := ordered[PARTS_TOLD:]:
-        told.append(f"{len(rest)} more {sum(value for _, value in rest):+.2f}")
-    whole = hit.get("order", sum(parts.values()))
-    return "ranker", f"{_number(whole, sign=True)} log-odds: {', '.join(told)}"
+    whole = hit.get("order", sum(given.values()))
+    rest = given.pop(REST, None)
+    ordered = sorted(given.items(), key=lambda part: (-abs(part[1]), part[0]))
+    told = [f"{clip(name)} {value:+.2f}" for name, value in ordered[:PARTS_SHOWN]]
+    if small := [value for _, value in ordered[PARTS_SHOWN:]] + ([] if rest is None else [rest]):
+        told.append(f"{REST} {sum(small):+.2f}")
+    reranked = hit.get("reranked")
+    asked = "" if reranked is None else f"; reranker {_number(reranked)}"
+    return "ranker", f"{_number(whole, sign=True)} log-odds: {', '.join(told)}{asked}"
 
 
 def _weights(hit: Mapping[str, Any]) -> tuple[str, str]:
@@ -78,10 +82,11 @@ def _words(hit: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _near(hit: Mapping[str, Any]) -> tuple[str, str]:
-    """The neighbour that lent to the score, what the hit stands for beside itself, and where a note
-    that holds no more points to."""
-    told = (*_neighbour(hit), *_folded(hit), *_state(hit))
-    return "near", "; ".join(part for part in told if part)
+    """The turn nearby that lent to the score, what the hit stands for beside itself, and where a
+    note that holds no more points to."""
+    lent = hit.get("neighbour")
+    told = ([] if lent is None else [f"turn {clip(lent)}"], _folded(hit), _state(hit))
+    return "near", "; ".join(chain.from_iterable(told))
 
 
 def _folded(hit: Mapping[str, Any]) -> Iterator[str]:
@@ -92,22 +97,15 @@ def _folded(hit: Mapping[str, Any]) -> Iterator[str]:
             yield f"{name} {', '.join(clip(one) for one in ids[:IDS_TOLD])}{more}"
 
 
-def _neighbour(hit: Mapping[str, Any]) -> Iterator[str]:
-    near = hit.get("neighbour")
-    if isinstance(near, Mapping):
-        told = [f"{clip(name)} {clip(value)}" for name, value in near.items() if value is not None]
-        yield ", ".join(told)
-    elif near is not None:
-        yield f"turn {clip(near)}"
-
-
 def _state(hit: Mapping[str, Any]) -> Iterator[str]:
     state = hit.get("state") or "live"
     if state == "live":
         return
-    heir = hit.get("replaced_by") or {}
-    now = f" by {clip(heir.get('id', '?'))} {clip(heir.get('title', ''))}" if heir else ""
-    yield f"{clip(state)} today{now}".rstrip()
+    heir = hit.get("replaced_by")
+    # The ledger keeps of it the id alone.
+    named = (heir["id"], heir["title"]) if isinstance(heir, Mapping) else (heir,)
+    now = f" by {' '.join(map(clip, named))}" if heir else ""
+    yield f"{clip(state)} today{now}"
 
 
 def _floors(hit: Mapping[str, Any]) -> tuple[str, str]:

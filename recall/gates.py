@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from memory.text.clean import clean_text
 from memory.text.fence import unwrap
 from memory.text.poison import harness
+from memory.text.secrets import redact
 from memory.text.stopwords import STOP_WORDS
 from memory.text.words import meaningful, words
 
@@ -43,10 +44,11 @@ def ask(prompt: str) -> Asked:
     """Clean the prompt and pass it through the gates: system turn, then substance."""
     text, _ = clean_text(prompt)
     text, _ = unwrap(text)
-    text = text.strip()
-    if what := harness(text):
-        return Asked(text[:PROMPT_CHARACTERS_MAX], "system_turn", what)
-    text = text[:PROMPT_CHARACTERS_MAX]
+    what = harness(text.strip())
+    # Redacted before it is cut: half a secret looks like none.
+    text = redact(text.strip()[: 2 * PROMPT_CHARACTERS_MAX]).text[:PROMPT_CHARACTERS_MAX]
+    if what:
+        return Asked(text, "system_turn", what)
     if (tokens := substance(text)) < PROMPT_TOKENS_MIN:
         return Asked(text, "too_short", f"{tokens} meaningful tokens, {PROMPT_TOKENS_MIN} needed")
     return Asked(text)

@@ -104,7 +104,8 @@ class ImpactReport:
 
 @dataclass(frozen=True)
 class UsedRate:
-    """How many injections were looked at and how many of them were used; `rate` None of none."""
+    """How many injections were looked at and how many of them were used, in all and by method;
+    `rate` None of none."""
 
     checked: int
     used: int
@@ -113,6 +114,17 @@ class UsedRate:
     @property
     def rate(self) -> float | None:
         return self.used / self.checked if self.checked else None
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "checked": self.checked,
+            "used": self.used,
+            "rate": None if self.rate is None else round(self.rate, 4),
+            "by_method": {
+                method: {"checked": checked, "used": used}
+                for method, (checked, used) in self.by_method.items()
+            },
+        }
 
 
 @dataclass(frozen=True)

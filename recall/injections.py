@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from django.db import transaction
 
@@ -71,7 +72,7 @@ def record(
         outcome=outcome,
         gate=gate,
         options=_told(options),
-        note_ids=[hit.key for hit in hits if hit.source == "note"],
+        note_ids=_notes(hits),
         turn_ids=[hit.key for hit in hits if hit.source == "turn"],
         hits=[
             shown.get((hit.source, hit.key), hit).as_json(
@@ -94,6 +95,13 @@ def record(
     if text:
         emit(text, owner=principal, kind="recall", reference=str(row.pk), now=now)
     return row.pk
+
+
+def _notes(hits: Sequence[Hit]) -> list[UUID]:
+    """The notes that went out, in order, and behind them what is told to stand in their place."""
+    notes = [hit for hit in hits if hit.source == "note"]
+    heirs = [heir["id"] for hit in notes if (heir := hit.facts.get("replaced_by"))]
+    return list(dict.fromkeys([*(hit.key for hit in notes), *map(UUID, heirs)]))
 
 
 def _told(options: Mapping[str, Any]) -> dict[str, Any]:

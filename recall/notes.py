@@ -26,6 +26,7 @@ from recall.results import as_json, fold, read, second_opinion
 from recall.scoring import Hit, weigh_all
 from recall.search import Past, Searched, search
 from recall.where import Where, where
+from recall.withheld import withhold
 
 #: Notes and turns put before an agent for one prompt, when nothing else is asked for.
 # Why: on dialogues five hits hold .77 of the evidence and ten .83: twice to read for little more.
@@ -90,12 +91,14 @@ class Recalled:
         return reply | (self._explained() if explain else {})
 
     def _explained(self) -> dict[str, Any]:
-        shown = {hit.key for hit in self.hits}
+        shown = {(hit.source, hit.key): hit for hit in self.hits}
+        # What went out was folded and read since it was weighed.
+        told = [(shown.get((hit.source, hit.key)), hit) for hit in self.weighed]
         return {
             "weighed": [
-                hit.as_json(rank=rank, injected=hit.key in shown)
+                (out or hit).as_json(rank=rank, injected=out is not None)
                 | {"title": hit.facts.get("title", "")}
-                for rank, hit in enumerate(self.weighed, start=1)
+                for rank, (out, hit) in enumerate(told, start=1)
             ],
             "words": list(self.searched.question.words) if self.searched else [],
             "calibration": self.calibration,
@@ -208,12 +211,21 @@ def _search(
         ranker=rules.ranker,
     )
     weighed = weigh_all(searched, so_far.floors, project=here.project, now=now)
-    best = _notes_first(fold([hit for hit in weighed if not hit.judged.refused]))
-    words = searched.question.words
+    weighed = withhold(
+        weighed,
+        principal=principal,
+        now=now,
+        session=here.session,
+        prompt=True,
+        past=wanted.past is not None,
+    )
+    clear = [hit for hit in weighed if not (hit.withheld or hit.judged.refused)]
+    best = _notes_first(fold(clear))
     past = wanted.past is not None
     many = max(wanted.notes, shown_to_reranker(prompt=True))
-    top = read(best[:many], words, principal=principal, now=now, past=past)
-    top, reranking = second_opinion(asked.text, top, prompt=True)
+    asker: dict[str, Any] = {"principal": principal, "here": here.project_id}
+    top = read(best[:many], searched, **asker, now=now, past=past)
+    top, reranking = second_opinion(searched, top, **asker, prompt=True)
     top = _notes_first(top)
     block = render([hit.facts for hit in top[: wanted.notes]], characters=wanted.characters)
     hits = tuple(top[place] for place in block.included)

@@ -17,6 +17,7 @@ from recall.floors import NAMES, SOURCES, Evidence, Floors, Source, Weights, jud
 
 #: Share of the questions without an answer for which something may be injected all the same.
 # Why: one prompt in fifty is about one needless block in a day's work.
+# Calibrate: `manage.py calibrate --target`; what people mark wrong, as a share of what they got.
 FALSE_SHARE = 0.02
 
 #: The same for a track's own floor, as a multiple.
@@ -33,19 +34,31 @@ TURN_TIMES = 0.25
 QUESTIONS_MIN = 50
 
 #: Hits of a question that count: what an agent would be shown.
+# Why: as many as a prompt gets when nothing else is asked for; with more every floor looks better
+# than an agent finds it.
+# Calibrate: with the notes that a prompt gets.
 SHOWN_MAX = 5
 
 #: Hits of a question that weights are fitted on.
+# Why: as many as the ledger keeps; below them right hits are as rare as in any text, and the many
+# wrong ones would drown the rest.
+# Calibrate: right answers held out, by half as many and twice as many.
 FITTED_MAX = 30
 
 #: How much better fitted weights must be than those in force, on the half that they never saw.
 # Why: three numbers that move every score are not moved for one question.
 GAIN_MIN = 0.01
 
-#: Steps of Newton's method; six reach the end where the data has one.
+#: Steps of Newton's method.
+# Why: six reach the end where the data has one; where they are told apart without fault there is
+# none, and the pull ends it.
+# Calibrate: do not.
 FIT_STEPS = 30
 
-#: Pulls fitted weights to zero; the number matters only where there is little to fit on.
+#: Pulls fitted weights to zero.
+# Why: as little as keeps hits that are told apart without fault from an endless slope; the number
+# matters only where there is little to fit on.
+# Calibrate: right answers held out, on the fewest questions that are taken.
 RIDGE = 0.3
 
 #: Floors shown for each track, between what off-topic questions reach and what right hits do.

@@ -16,6 +16,7 @@ from typing import Any
 from memory.llm.choice import embedder
 from memory.models import Principal
 from memory.text.clean import clean_text
+from memory.text.secrets import redact
 from memory.text.tongue import tongue
 from recall.block import line
 from recall.budget import ANSWER_CHARACTERS, Budget
@@ -27,6 +28,7 @@ from recall.results import as_json, fold, read, second_opinion
 from recall.scoring import Hit, weigh_all
 from recall.search import Past, Searched, search
 from recall.where import where
+from recall.withheld import withhold
 
 #: Results of a query when nothing else is asked for.
 # Why: on dialogues these hold .83 of the evidence; who asks on purpose reads more than five, and
@@ -92,7 +94,9 @@ def recall_query(
     """Notes and turns for a question, best first, each statement once, at most `limit`."""
     started = time.perf_counter()
     here = where(principal=principal, session=session, cwd=cwd)
-    text = clean_text(question)[0].strip()[:QUERY_CHARACTERS_MAX]
+    # Redacted before it is cut: half a secret looks like none.
+    text = clean_text(question)[0].strip()[: 2 * QUERY_CHARACTERS_MAX]
+    text = redact(text).text[:QUERY_CHARACTERS_MAX]
     model = embedder().name
     rules = in_force(model)
     only = here.named(project)
@@ -109,12 +113,12 @@ def recall_query(
         ranker=rules.ranker,
     )
     weighed = weigh_all(searched, rules.floors, project=here.project, now=now)
-    folded = fold(weighed)
+    weighed = withhold(weighed, principal=principal, now=now, prompt=False, past=past is not None)
+    folded = fold([hit for hit in weighed if not hit.withheld])
     many = max(limit, shown_to_reranker(prompt=False))
-    top = read(
-        folded[:many], searched.question.words, principal=principal, now=now, past=past is not None
-    )
-    top, reranking = second_opinion(text, top, prompt=False)
+    asker: dict[str, Any] = {"principal": principal, "here": here.project_id}
+    top = read(folded[:many], searched, **asker, now=now, past=past is not None)
+    top, reranking = second_opinion(searched, top, **asker, prompt=False)
     hits = _fitting(top[:limit], characters)
     answered = Answered(
         hits,

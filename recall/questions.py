@@ -9,6 +9,7 @@ import re
 from collections.abc import Collection
 
 from memory.lexical import lexeme, lexemes
+from recall.calendar import MONTH_NAMES
 
 _KINDS = {
     "when": r"\bwhen\b|\bwhat (?:date|day|month|year|time)\b|\bwhich (?:year|month|day)\b"
@@ -18,24 +19,15 @@ _KINDS = {
     "many": r"\bhow (?:many|much|often|long|old)\b|\bwie (?:viele?|oft|lange|alt)\b",
     "why": r"\bwhy\b|\breason\b|\bwhat (?:inspired|motivat\w+|made)\b"
     r"|\bwarum\b|\bwieso\b|\bgrund\b",
-    "feel": r"\b(?:feel|felt|think|thought|opinion|describe|react\w*)\b",
     "several": r"^(?:what|which)(?: \w+){0,2} \w+s\b|^welche \w+(?:en|e)\b",
-    "yes_no": r"^(?:is|are|was|were|did|do|does|has|have|had|would|could|can|will|should)\b"
-    r"|^(?:ist|sind|war|waren|hat|haben|hatte|kann|wird)\b",
 }
 _PATTERNS = {kind: re.compile(pattern, re.IGNORECASE) for kind, pattern in _KINDS.items()}
 
-#: What a question can ask for; one may be of several kinds.
+#: What a question can ask for; one may be of several kinds. Those that a feature is crossed with.
 KINDS = tuple(_KINDS)
 
 _NUMBER = re.compile(r"\d+(?:st|nd|rd|th)?$")
-_MONTHS = frozenset(
-    lexeme(month)
-    for month in (
-        "january", "february", "march", "april", "may", "june", "july", "august", "september",
-        "october", "november", "december",
-    )
-)  # fmt: skip
+_MONTHS = frozenset(map(lexeme, MONTH_NAMES))
 _NAME = re.compile(r"\b([^\W\d_][\w\-]*)(['’]s\b|['’](?!\w))?")
 _JOINED = re.compile(r"\bI(?:,? (?:and|und|&|or|oder) )I\b|\bI,? (?:and|und) my\b")
 

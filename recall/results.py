@@ -7,7 +7,7 @@ nothing about floors or ledgers.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -15,12 +15,15 @@ from typing import Any
 from django.db.models import Q
 from django.db.models.functions import Left
 
-from memory.models import DedupVerdict, Evidence, Note, Principal, RawItem
+from memory.models import DedupVerdict, Evidence, Principal, RawItem
 from memory.searchtexts import speaker
 from memory.text.words import normalise
 from recall.excerpt import LOOKED_AT_CHARACTERS_MAX, excerpt
+from recall.floors import Source
+from recall.reader import reader
 from recall.reranking import Reranking, rerank
 from recall.scoring import Hit
+from recall.search import Searched
 from recall.states import stale
 
 #: What is read of a note that is shown.
@@ -29,6 +32,10 @@ NOTE_READ = (
     "said_by", "project_id", "valid_from", "valid_to", "content_key", "session", "owner_id",
     "confidentiality", "project__name", "owner__name",
 )  # fmt: skip
+
+
+#: The column of each source's pool that a hit's key stands in.
+COLUMNS: tuple[tuple[Source, str], ...] = (("note", "pk"), ("turn", "raw_item"))
 
 
 def fold(hits: Sequence[Hit]) -> list[Hit]:
@@ -82,34 +89,39 @@ def _same_words(turns: Sequence[Hit]) -> dict[Any, str]:
 
 def read(
     hits: Sequence[Hit],
-    asked: Collection[str],
+    searched: Searched,
     *,
     principal: Principal,
+    here: int | None,
     now: datetime,
     past: bool = False,
 ) -> list[Hit]:
     """The hits with what a reader is told: of a note whose it is and whether it is disputed (and,
-    asked about the past, what became of it), of a turn who said it and the words that fit."""
+    asked about the past, what became of it), of a turn who said it and the words that fit.
+
+    What may be shown no more, since it was found, is left out. `here` is the project that asks.
+    """
     keys = [hit.key for hit in hits if hit.source == "note"]
-    rows = Note.objects.visible_to(principal).filter(pk__in=keys).values(*NOTE_READ) if keys else []
+    rows = searched.pools["note"].filter(pk__in=keys).values(*NOTE_READ) if keys else []
     notes = told(list(rows), principal=principal)
-    if past:
-        notes = stale(notes, principal=principal, now=now)
-    by_key = {row["id"]: row for row in notes} | _turns(hits, asked, principal)
+    if past and notes:
+        notes = stale(notes, who=reader(principal, here), now=now)
+    by_key = {row["id"]: row for row in notes} | _turns(hits, searched, principal)
     return [hit.with_facts(by_key[hit.key]) for hit in hits if hit.key in by_key]
 
 
 def _turns(
-    hits: Sequence[Hit], asked: Collection[str], principal: Principal
+    hits: Sequence[Hit], searched: Searched, principal: Principal
 ) -> dict[Any, dict[str, Any]]:
     facts: Mapping[Any, Mapping[str, Any]] = {
         hit.key: hit.facts for hit in hits if hit.source == "turn"
     }
     if not facts:
         return {}
+    standing = searched.pools["turn"].filter(raw_item__in=list(facts)).values("raw_item")
     rows = (
         RawItem.objects.visible_to(principal)
-        .filter(pk__in=facts)
+        .filter(pk__in=standing)
         .annotate(said=Left("body", LOOKED_AT_CHARACTERS_MAX))
         .values("id", "kind", "role", "source", "session", "metadata", "said", "confidentiality")
     )
@@ -123,7 +135,7 @@ def _turns(
             "session": row["session"],
             "source": row["source"],
             "speaker": speaker(row["metadata"]),
-            "excerpt": excerpt(row["said"], asked),
+            "excerpt": excerpt(row["said"], searched.question.words),
             "shared_by": ""
             if facts[row["id"]]["owner_id"] == principal.pk
             else facts[row["id"]]["owner__name"],
@@ -170,16 +182,25 @@ def as_json(hit: Hit, rank: int, *, explain: bool, injected: bool = True) -> dic
             **{name: facts[name] for name in _TURN_TOLD},
             "project": facts["project__name"],
             "occurred_at": facts["at"].isoformat(),
+            "state": hit.state,
         }
     short = {name: numbers[name] for name in ("source", "rank", "score", "turns", "refused")}
     return {**(numbers if explain else short), **more}
 
 
-def second_opinion(query: str, hits: Sequence[Hit], *, prompt: bool) -> tuple[list[Hit], Reranking]:
+def second_opinion(
+    searched: Searched,
+    hits: Sequence[Hit],
+    *,
+    principal: Principal,
+    here: int | None,
+    prompt: bool,
+) -> tuple[list[Hit], Reranking]:
     """Hits that were read, in a reranker's order where one is asked; what it made of each is in
-    what is told of it (`reranked_score`)."""
+    what is told of it (`reranked_score`). What was retired or silenced while it was asked is left
+    out."""
     ordered, said = rerank(
-        query,
+        searched.question.text,
         hits,
         text=lambda hit: (
             hit.facts.get("excerpt") or f"{hit.facts['title']}\n{hit.facts['content']}"
@@ -187,12 +208,29 @@ def second_opinion(query: str, hits: Sequence[Hit], *, prompt: bool) -> tuple[li
         confidentiality=lambda hit: hit.facts["confidentiality"],
         prompt=prompt,
     )
-    if not said.reranked:
-        return ordered, said
-    return [
-        hit.with_facts({**hit.facts, "reranked_score": score})
-        for hit, score in zip(ordered, said.scores, strict=True)
-    ], said
+    if said.reranked:
+        ordered = [
+            hit.with_facts({**hit.facts, "reranked_score": score})
+            for hit, score in zip(ordered, said.scores, strict=True)
+        ]
+    # Only a call to a server takes so long that the world has changed meanwhile.
+    asked = bool(said.shown)
+    return (_standing(ordered, searched, principal, here) if asked else ordered), said
+
+
+def _standing(
+    hits: Sequence[Hit], searched: Searched, principal: Principal, here: int | None
+) -> list[Hit]:
+    """Those that may still be shown, by the rows and the feedback of this moment."""
+    who = reader(principal, here)
+    out = {*who.notes_out, *who.turns_out}
+    kept: set[Any] = set()
+    for source, column in COLUMNS:
+        keys = [hit.key for hit in hits if hit.source == source and hit.key not in out]
+        if keys:
+            rows = searched.pools[source].filter(**{f"{column}__in": keys})
+            kept.update(rows.values_list(column, flat=True))
+    return [hit for hit in hits if hit.key in kept]
 
 
 _NOTE_TOLD = (

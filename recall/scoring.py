@@ -43,7 +43,8 @@ REST = "rest"
 @dataclass(frozen=True)
 class Hit:
     """One note or raw item with every number that decided about it. `facts` is what is told of
-    it; `turns` are raw items that it stands for, `twins` notes that say the same."""
+    it; `turns` are raw items that a note stands for, `twins` hits of its source that say the same,
+    both once results are folded."""
 
     found: Found
     facts: Mapping[str, Any]
@@ -54,6 +55,8 @@ class Hit:
     order: float
     judged: Judged
     seen: Evidence
+    withheld: str = ""
+    state: str = "live"
     turns: tuple[int, ...] = ()
     twins: tuple[str, ...] = ()
 
@@ -104,13 +107,20 @@ class Hit:
             "relevance": round(self.judged.relevance, 4),
             "terms": list(found.words),
             "cleared": list(self.judged.cleared),
-            "refused": self.judged.refused,
+            "refused": self.withheld or self.judged.refused,
             "injected": injected,
             "turns": list(self.turns),
             "twins": list(self.twins),
             "neighbour": str(found.near) if isinstance(found.near, UUID) else found.near,
             "reranked": self.facts.get("reranked_score"),
+            **self._became(),
         }
+
+    def _became(self) -> dict[str, Any]:
+        """Of what holds no more its state and, by id, the note that stands in its place."""
+        state = self.facts.get("state", self.state)
+        heir = self.facts.get("replaced_by")
+        return {} if state == "live" else {"state": state, "replaced_by": heir and heir["id"]}
 
 
 @dataclass(frozen=True)

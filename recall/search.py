@@ -47,12 +47,15 @@ CANDIDATES_A_TRACK = 40
 
 @dataclass(frozen=True)
 class Searched:
-    """What a search found, best first, and what it took; `degraded` says why a track is missing."""
+    """What a search found, best first, and what it took; `degraded` says why a track is missing.
+    `pools` are the rows that may be shown, by source: whoever reads what was found asks them again,
+    and what was retired since is not among them."""
 
     found: Sequence[Found]
     question: Question
     degraded: Mapping[str, str] = field(default_factory=dict)
     milliseconds: Mapping[str, float] = field(default_factory=dict)
+    pools: Mapping[Source, OwnedQuerySet] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -123,11 +126,12 @@ def search(
     timings["keyword"] = _since(started)
     ranker = ranker or in_force(question.model).ranker
     found: list[Found] = []
+    pools: dict[Source, OwnedQuerySet] = {}
     for source in sources:
         raw = source == "turn"
         started = time.perf_counter()
         pool = _turns(who, past) if raw else _notes(who, now, past)
-        pool = pool.filter(project=project) if project else pool
+        pool = pools[source] = pool.filter(project=project) if project else pool
         whole = past is None and not project
         texts = [text for text, _ in worded[raw]]
         fetched = _of_source(source, pool, question, known[raw], texts, whole=whole)
@@ -136,7 +140,7 @@ def search(
         if fetched.rows:
             found += place(source, fetched, question, known[raw], ranker, silent=silent)
         timings[f"rank_{source}"] = _since(started)
-    return Searched(found, question, degraded, timings)
+    return Searched(found, question, degraded, timings, pools)
 
 
 def ask(text: str, *, principal: Principal, now: datetime) -> tuple[Question, dict[bool, Asked]]:

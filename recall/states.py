@@ -67,9 +67,7 @@ def _reason(note: Mapping[str, Any]) -> str:
     return why if why in ("superseded", "refined", "duplicate") else "retired"
 
 
-def stale(
-    rows: Sequence[Mapping[str, Any]], *, who: Reader, now: datetime
-) -> list[dict[str, Any]]:
+def stale(rows: Sequence[Mapping[str, Any]], *, who: Reader, now: datetime) -> list[dict[str, Any]]:
     """These notes (rows with an `id`) with their `state` today and, of those that were retired for
     another note, `replaced_by`: the note that stands in its place now, as far as it may go to the
     reader. Two statements more when one of them was."""
@@ -89,9 +87,7 @@ def stale(
     ]
 
 
-def _heirs(
-    notes: Collection[UUID], *, who: Reader, now: datetime
-) -> dict[UUID, dict[str, Any]]:
+def _heirs(notes: Collection[UUID], *, who: Reader, now: datetime) -> dict[UUID, dict[str, Any]]:
     """The last note of each line of replacements that the reader may be shown."""
     lines: dict[UUID, list[UUID]] = {pk: [pk] for pk in notes}
     edge = set(notes)

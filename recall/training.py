@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recall.features import FEATURES
-from recall.ranker import Ranker
+from recall.ranker import WEIGHT_MAX, Ranker
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -37,6 +36,12 @@ STEPS_MAX = 30
 #: Loss by which the last step must have bettered the fit, as a share of it.
 CONVERGED_SHARE = 1e-7
 
+#: How far from its own scale a ranker's best is looked for, and in how many steps.
+# Why: the scale of log-odds and that of a choice among candidates lie within a factor of two on
+# dialogues; steps of a seventh are nearer than a loss tells.
+# Calibrate: the first and the last scale must not be the best one on labels of any size.
+SCALE_MAX, SCALES = 4.0, 21
+
 
 @dataclass(frozen=True)
 class Example:
@@ -51,8 +56,8 @@ class Example:
 
 @dataclass(frozen=True)
 class Measured:
-    """Means over the questions. `loss` is in nats, over the questions that have evidence among
-    their candidates; the others count as misses."""
+    """Means over the questions; one without evidence among its candidates has found nothing. `loss`
+    is in nats, over the others alone: where nothing can be picked out it is not defined."""
 
     questions: int
     loss: float
@@ -81,18 +86,20 @@ class Comparison:
 
 
 def train(
-    examples: Sequence[Example], shipped: Ranker | None, *, trained: Mapping[str, Any]
-) -> tuple[Ranker, Comparison | None]:
-    """A ranker from all examples, pulled towards the shipped one, and how rankers trained alike do
-    on questions held out, beside it; None where none ships yet.
+    examples: Sequence[Example], shipped: Ranker, *, trained: Mapping[str, Any]
+) -> tuple[Ranker, Comparison]:
+    """A ranker from all examples, pulled towards the shipped one (towards nothing, by one that
+    weighs nothing), and how rankers trained alike do on questions held out, beside it.
 
     The comparison is what decides: a ranker that is not `better` is to be refused. Raises
     ValueError below QUESTIONS_MIN questions with evidence.
     """
     usable = [one for one in examples if one.labels.any()]
     if len(usable) < QUESTIONS_MIN:
-        raise ValueError(f"{len(usable)} labelled questions, {QUESTIONS_MIN} needed")
-    start = np.array(shipped.weights) if shipped else np.zeros(len(FEATURES))
+        raise ValueError(
+            f"{len(usable)} labelled questions whose evidence was found, {QUESTIONS_MIN} needed"
+        )
+    start = np.array(shipped.weights)
     ridge = _ridge(examples, start)
     weights = fit(usable, ridge=ridge, start=start)
     scale, intercept = _odds(usable, weights)
@@ -101,10 +108,9 @@ def train(
         intercept,
         {**trained, "questions": len(usable), "ridge": ridge},
     )
-    if shipped is None:
-        return new, None
     # Nested: the pull is chosen anew without the questions that judge it.
-    return new, Comparison(held_out(examples, start=start), measure(examples, start), ridge)
+    judged = held_out(examples, start=start)
+    return new, Comparison(judged, measure(examples, tempered(usable, start)), ridge)
 
 
 def fit(
@@ -181,33 +187,44 @@ def _odds(examples: Sequence[Example], weights: Floats) -> tuple[float, float]:
         found = found - np.clip(step, -1.0, 1.0)
         if np.abs(step).max() < 1e-6:
             break
-    # Why: a scale below 0 would turn the order round; sums that say nothing are no reason to.
-    return max(float(found[0]), 1e-3), float(found[1])
+    # Why: a scale below 0 would turn the order round; sums that say nothing are no reason to. And
+    # what tells all evidence of few questions apart has no end, but a weight has.
+    most = WEIGHT_MAX / max(float(np.abs(weights).max()), 1.0)
+    scale = min(max(float(found[0]), 1e-3), most)
+    return scale, float(np.clip(found[1], -WEIGHT_MAX, WEIGHT_MAX))
+
+
+def tempered(examples: Sequence[Example], weights: Floats) -> Floats:
+    """The same order at the scale of least loss on these examples, as far as it is tried: weights
+    that ship are scaled for log-odds, and a loss compares orders only when each has its best."""
+    scales = np.geomspace(1 / SCALE_MAX, SCALE_MAX, SCALES)
+    losses = [measure(examples, weights * scale).loss for scale in scales]
+    return np.asarray(weights * scales[int(np.argmin(losses))])
 
 
 def held_out(examples: Sequence[Example], *, start: Floats) -> Measured:
     """How rankers do on the folds that they were not trained on, the pull chosen without them."""
-    judged: list[Measured] = []
+    judged: list[Floats] = []
     for inside, outside in _folds(examples):
         usable = [one for one in inside if one.labels.any()]
         weights = start
         if usable:
             weights = fit(usable, ridge=_ridge(inside, start), start=start)
-        judged.append(measure(outside, weights))
-    return _mean(judged)
+        judged.append(_judge(outside, weights))
+    return _means(judged)
 
 
 def _ridge(examples: Sequence[Example], start: Floats) -> float:
     """The pull with the least loss on folds held out."""
-    judged: dict[float, list[Measured]] = {ridge: [] for ridge in RIDGES}
+    judged: dict[float, list[Floats]] = {ridge: [] for ridge in RIDGES}
     for inside, outside in _folds(examples):
         usable = [one for one in inside if one.labels.any()]
         weights = start
         for ridge in sorted(RIDGES, reverse=True):
             if usable:
                 weights = fit(usable, ridge=ridge, start=start, guess=weights)
-            judged[ridge].append(measure(outside, weights))
-    return min(RIDGES, key=lambda ridge: _mean(judged[ridge]).loss)
+            judged[ridge].append(_judge(outside, weights))
+    return min(RIDGES, key=lambda ridge: _means(judged[ridge]).loss)
 
 
 def _folds(
@@ -225,28 +242,33 @@ def _folds(
 
 def measure(examples: Sequence[Example], weights: Floats) -> Measured:
     """How these weights order these questions."""
-    losses, found = [], []
-    for one in examples:
+    return _means([_judge(examples, weights)])
+
+
+def _judge(examples: Sequence[Example], weights: Floats) -> Floats:
+    """Loss (NaN where there is none), recall@5, recall@10 and reciprocal rank of each question:
+    [questions, 4]."""
+    judged = np.zeros((len(examples), 4))
+    for row, one in zip(judged, examples, strict=True):
         sums = one.matrix @ weights
         order = np.argsort(-sums, kind="stable")
         hits = one.labels[order][:10]
         first = np.flatnonzero(hits)
         whole = max(one.evidence, 1)
-        found.append(
-            (hits[:5].sum() / whole, hits.sum() / whole, 1 / (first[0] + 1) if len(first) else 0.0)
-        )
+        row[:] = (
+            np.nan, hits[:5].sum() / whole, hits.sum() / whole,
+            1 / (first[0] + 1) if len(first) else 0.0,
+        )  # fmt: skip
         if one.labels.any():
             above = sums - sums.max()
-            losses.append(float(np.log(np.exp(above).sum()) - above[one.labels].mean()))
-    recall5, recall10, mrr10 = np.array(found).mean(axis=0).tolist() if found else (0.0, 0.0, 0.0)
-    loss = float(np.mean(losses)) if losses else 0.0
-    return Measured(len(found), loss, recall5, recall10, mrr10)
+            row[0] = np.log(np.exp(above).sum()) - above[one.labels].mean()
+    return judged
 
 
-def _mean(judged: Sequence[Measured]) -> Measured:
-    """The mean over folds, each question counting alike."""
-    share = np.array([one.questions for one in judged], dtype=np.float64)
-    share /= max(float(share.sum()), 1.0)
-    numbers = np.array([(one.loss, one.recall5, one.recall10, one.mrr10) for one in judged])
-    loss, recall5, recall10, mrr10 = (share @ numbers).tolist()
-    return Measured(sum(one.questions for one in judged), loss, recall5, recall10, mrr10)
+def _means(folds: Sequence[Floats]) -> Measured:
+    """The means over the questions of all folds, each counting alike."""
+    judged = np.concatenate(folds)
+    losses = judged[~np.isnan(judged[:, 0]), 0]
+    loss = float(losses.mean()) if len(losses) else 0.0
+    recall5, recall10, mrr10 = judged[:, 1:].mean(axis=0).tolist() if len(judged) else (0, 0, 0)
+    return Measured(len(judged), loss, float(recall5), float(recall10), float(mrr10))

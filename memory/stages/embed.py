@@ -29,11 +29,17 @@ from memory.querysets import NoteQuerySet
 from memory.searchtexts import index_all
 from memory.turnvectors import make, stored, unit_of
 
-#: Notes, or raw items, of one call; notes of one transaction.
+#: Notes of one call and of one transaction; also raw items of one call.
+# Why: as many as an embedder at a URL takes at once; a killed worker's are made again.
+# Calibrate: texts a second of the embedder in use, by halving and doubling.
 NOTES_A_BATCH = 64
 
-#: Notes or raw items looked at for claiming at once; above the batch: several workers find work.
+#: Notes, or raw items, looked at for claiming at once.
+# Why: far above the batch, so that several workers find work beside each other.
+# Calibrate: batches that come back empty while something is pending.
 NOTES_LOOKED_AT = 1024
+
+assert NOTES_A_BATCH < NOTES_LOOKED_AT
 
 
 @dataclass(frozen=True)

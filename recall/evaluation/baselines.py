@@ -21,6 +21,7 @@ from memory.text.words import terms, words
 
 Scores = NDArray[np.float64]
 
+
 @dataclass(frozen=True)
 class Text:
     """One thing that can be found: what it says under a header of who and when, and its vector."""

@@ -265,13 +265,6 @@ def test_it_embeds_anew_after_a_change_of_model_and_can_be_interrupted(
     assert (again.embedded, again.turns) == (0, 0)
 
 
-def test_it_never_compares_vectors_of_two_models(alice: Principal) -> None:
-    one = note(alice, "The build needs the linker flag.")
-    note(alice, "The build needs the linker flag too.", embedding_model="another")
-    same = Note.objects.as_pipeline().of_model(one.embedding_model)
-    assert list(same) == [one]
-
-
 def test_it_parks_in_one_run_the_note_whose_vector_is_bad_by_itself(
     alice: Principal, server: OpenAIServer
 ) -> None:

@@ -91,7 +91,8 @@ def plan(sql: str) -> str:
     """How Postgres would run what it asks, without the numbers of the vector."""
     question = re.search(r"SELECT .* LIMIT \d+", sql)
     assert question, sql
-    with tracks.wide_scan(), connection.cursor() as cursor:
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(tracks.WIDE_SCAN)
         cursor.execute(f"EXPLAIN {question.group()}")
         return "\n".join(re.sub(r"'\[[^']*'", "VECTOR", line) for (line,) in cursor.fetchall())
 

@@ -13,6 +13,7 @@ from django.db import connection
 
 from memory.lexical import hashed, query_terms
 from memory.models import (
+    Episode,
     EpisodeTurn,
     Note,
     Posting,
@@ -140,7 +141,9 @@ def test_it_gives_tails_the_project_of_their_episode_once_they_have_one() -> Non
     episode = EpisodeTurn.objects.get(raw_item=items[0]).episode
     episode.project = factories.project("shop")
     episode.save(update_fields=["project"])
-    assert settle() == 2 and settle() == 0
+    assert settle(limit=1) == 1, "no more at once than it may"
+    assert texts.get(settled=True).raw_item_id == items[0].pk, "the oldest first"
+    assert indexed() == 0 and settle() == 0, "whoever indexes settles the rest"
     assert set(texts.values_list("settled", "project_id")) == {(True, episode.project_id)}
     moved = Posting.objects.as_pipeline().filter(text_id__in=texts.values("pk"))
     assert set(moved.values_list("project_id", flat=True)) == {episode.project_id}
@@ -191,6 +194,32 @@ def test_it_shares_the_work_among_workers(
     assert pending() == 0 and SearchText.objects.as_pipeline().count() == 180
     assert kept() == recount()
     postings_are_those_of_the_texts()
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("clone_db")
+def test_it_settles_each_tail_once_whoever_else_does(
+    working: Callable[[Sequence[Callable[[], object]]], list[Any]],
+) -> None:
+    alice, _, _ = three()
+    for number in range(6):
+        factories.turns(alice, [f"Word {number} {n}." for n in range(8)], session=f"s{number}")
+    indexed()
+    segment(clock=clock(at(hours=9)))
+    Episode.objects.as_pipeline().update(project=factories.project("shop"))
+    tails = SearchText.objects.as_pipeline().filter(raw=True)
+    assert tails.filter(settled=False).count() == 48
+
+    def some() -> int:
+        done = 0
+        while count := settle(limit=3):
+            done += count
+        return done
+
+    assert sum(working([some] * 3)) == 48
+    assert not tails.filter(settled=False).exists()
+    postings = Posting.objects.as_pipeline().filter(raw=True)
+    assert not postings.filter(project__isnull=True).exists()
 
 
 @pytest.mark.slow

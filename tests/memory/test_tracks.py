@@ -8,7 +8,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from memory import tracks
@@ -149,14 +149,20 @@ def test_it_finds_by_the_graph_what_comparing_finds(
 @pytest.mark.slow
 def test_it_leaves_the_planner_as_it_was(large: tuple[Principal, Principal, Writing]) -> None:
     alice, _, writing = large
-    nearest(
-        Note.objects.visible_to(alice), writing.vectors(1)[0].tolist(), EMBED_MODEL, depth=5,
-        exact=False,
-    )  # fmt: skip
-    with connection.cursor() as cursor:
-        for name in ("enable_sort", "enable_hashjoin", "enable_mergejoin"):
-            cursor.execute(f"SHOW {name}")
-            assert cursor.fetchone() == ("on",)
+    names = ("enable_sort", "enable_hashjoin", "enable_mergejoin", "hnsw.ef_search",
+             "hnsw.iterative_scan")  # fmt: skip
+
+    def standing() -> list[str]:
+        with connection.cursor() as cursor:
+            return [cursor.execute(f"SHOW {name}").fetchone()[0] for name in names]
+
+    notes, vector = Note.objects.visible_to(alice), writing.vectors(1)[0].tolist()
+    before = standing()
+    nearest(notes, vector, EMBED_MODEL, depth=5, exact=False)
+    assert standing() == before and before[:3] == ["on"] * 3
+    with transaction.atomic():
+        nearest(notes, vector, EMBED_MODEL, depth=5, exact=False)
+        assert standing() == before, "inside somebody's transaction, too"
 
 
 # What they find

@@ -21,7 +21,7 @@ from recall.calibration import adopt, adopt_ranker, in_force
 from recall.features import FEATURES
 from recall.feedback import give_feedback
 from recall.floors import Floors, Source
-from recall.labels import Question, examples, from_ledger, label, read, useful
+from recall.labels import LabelledQuestion, examples, from_ledger, label, read, useful
 from recall.models import Calibration
 from recall.notes import recall_notes
 from recall.proposal import Outcome, Proposal
@@ -129,10 +129,10 @@ def test_it_labels_a_hit_by_words_by_id_and_by_the_item_that_it_cites(
     me: Principal, fact: Any
 ) -> None:
     questions = [
-        Question(ASKED, ("on port 5433",)),
-        Question(ASKED, (str(fact.pk),)),
-        Question(ASKED, ("on port 5999",)),
-        Question(ASKED),
+        LabelledQuestion(ASKED, ("on port 5433",)),
+        LabelledQuestion(ASKED, (str(fact.pk),)),
+        LabelledQuestion(ASKED, ("on port 5999",)),
+        LabelledQuestion(ASKED),
     ]
     words, ident, wrong, none = label(questions, principal=me, now=NOW)
     assert [any(hit.right for hit in one.hits) for one in (words, ident, wrong, none)] == [
@@ -143,7 +143,7 @@ def test_it_labels_a_hit_by_words_by_id_and_by_the_item_that_it_cites(
 
 
 def test_it_finds_nothing_for_a_question_that_a_gate_refuses(me: Principal, fact: Any) -> None:
-    assert label([Question("ok, go on")], principal=me, now=NOW)[0].hits == ()
+    assert label([LabelledQuestion("ok, go on")], principal=me, now=NOW)[0].hits == ()
 
 
 def test_it_reads_labels_from_feedback_on_the_ledger(me: Principal, fact: Any) -> None:
@@ -300,7 +300,7 @@ def test_it_obeys_an_adopted_ranker_and_says_so(me: Principal, fact: Any) -> Non
 def test_it_learns_from_useful_notes_of_the_ledger(me: Principal, fact: Any) -> None:
     got = ask(me)
     give_feedback(fact.pk, "useful", principal=me, now=NOW, injection=got.injection)
-    assert useful(me) == [Question(ASKED, (str(fact.pk),))]
+    assert useful(me) == [LabelledQuestion(ASKED, (str(fact.pk),))]
     (one,) = [
         example for example in examples(useful(me), principal=me, now=NOW) if example.labels.any()
     ]

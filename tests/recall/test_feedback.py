@@ -30,11 +30,12 @@ from memory.models import (
 from memory.models.note import FEEDBACKS
 from memory.querysets import Unscoped
 from memory.searchtexts import index_items
-from memory.tracks import nearest, wide_scan
+from memory.tracks import WIDE_SCAN, nearest
 from recall.context import recall_context
-from recall.feedback import Said, feedback_of, give_feedback, silenced, silenced_turns
+from recall.feedback import Said, feedback_of, give_feedback
 from recall.feedback import given as said_by
 from recall.notes import recall_notes
+from recall.reader import reader
 from tests.recall.making import NOW, client, evidence, note, notes, people, turn, vector
 
 pytestmark = pytest.mark.django_db
@@ -56,7 +57,7 @@ def heard(one: Note, who: Principal) -> dict[str | None, str]:
 def wanted(one: Note, who: Principal, project: int | None = None) -> bool:
     pool = Note.objects.visible_to(who)
     kept = bool(pool.wanted_by(who, project).filter(pk=one.pk).exists())
-    assert kept == (one.pk not in silenced(who, project))
+    assert kept == (one.pk not in reader(who, project).notes_out), "two spellings, one meaning"
     return kept
 
 
@@ -176,12 +177,12 @@ def test_it_silences_the_turns_that_bear_a_silenced_note_out() -> None:
     for item in (said, other):
         evidence(note(alice, item.body, embedding=None), item, item.body)
     one = Note.objects.visible_to(alice).get(content=PORT)
-    assert not silenced_turns(alice, None).exists()
+    index_items()
+    assert reader(alice, None).turns_out == ()
     say(one, "never", alice)
-    assert [row["raw_item"] for row in silenced_turns(alice, None)] == [said.pk]
-    # As the raw track takes it: by a condition of one table.
-    pool = Evidence.objects.exclude(raw_item__in=silenced_turns(alice, None))
-    assert [row.raw_item_id for row in pool] == [other.pk]
+    who = reader(alice, None)
+    assert who.turns_out == (said.pk,)
+    assert {row.raw_item_id for row in who.turns()} == {row.pk for row in who.items()} == {other.pk}
 
 
 PLACES = (None, "harbor", "quay")
@@ -284,8 +285,8 @@ def test_it_stays_in_the_plan_of_the_vector_index() -> None:
         )}  # fmt: skip
         assert rows[7].pk not in found and len(found) >= 30
     ranked = pool.order_by(CosineDistance("embedding", vector(PORT)), "pk").values("pk")[:5]
-    with wide_scan(), connection.cursor() as cursor:
-        cursor.execute("SET LOCAL enable_seqscan = off")
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(WIDE_SCAN + "SET LOCAL enable_seqscan = off")
         plan = ranked.explain()
     assert "note_nearest" in plan and "hashed SubPlan" in plan, plan
 

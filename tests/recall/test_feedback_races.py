@@ -9,7 +9,8 @@ import pytest
 from django.db import connection
 
 from memory.models import Feedback, Principal
-from recall.feedback import give_feedback, silenced
+from recall.feedback import give_feedback
+from recall.reader import reader
 from tests.recall.making import NOW, note, people
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("clone_db")]
@@ -60,4 +61,4 @@ def test_it_enters_a_new_folder_once_and_holds_nobody_elses_word_up() -> None:
     assert at_once(said_by(cast.alice), said_by(cast.bob)) == [True, True]
     (place,) = {row.project_id for row in Feedback.objects.all()}
     for who in (cast.alice, cast.bob):
-        assert silenced(who, place) == {one.pk}
+        assert reader(who, place).notes_out == (one.pk,)

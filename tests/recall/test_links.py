@@ -14,13 +14,15 @@ from memory.errors import NotFound, RefusedError
 from memory.models import DedupVerdict, Evidence, Note, Principal, RawItem
 from recall.feedback import give_feedback
 from recall.links import EXPANSIONS, open_note
+from recall.reader import reader
+from recall.search import Past
 from tests.recall.making import NOW, client, evidence, note, people, turn
 
 pytestmark = pytest.mark.django_db
 
 
 def opened(note_id: uuid.UUID, who: Principal, *expand: str, **more: Any) -> dict[str, Any]:
-    return open_note(note_id, principal=who, now=NOW, expand=expand or ("all",), **more)
+    return open_note(note_id, who=reader(who, None), now=NOW, expand=expand or ("all",), **more)
 
 
 def session(owner: Principal, count: int, **fields: Any) -> list[RawItem]:
@@ -119,7 +121,7 @@ def test_it_is_short_until_more_is_asked_for() -> None:
     alice = people().alice
     one = note(alice, "Turn number 3.", embedding=None)
     evidence(one, session(alice, 7)[3], "Turn number 3.")
-    short = open_note(one.pk, principal=alice, now=NOW)
+    short = open_note(one.pk, who=reader(alice, None), now=NOW)
     assert short["expandable"] == list(EXPANSIONS) and not {*EXPANSIONS} & set(short)
     assert "before" not in short["evidence"][0]
     chain = opened(one.pk, alice, "chain")
@@ -238,7 +240,8 @@ def test_it_says_what_a_note_was_taken_for_then() -> None:
     supersede(new, old)
 
     def then(one: Note, **when: datetime) -> object:
-        return opened(one.pk, alice, **when)["believed"]["state"]
+        past = Past.asked(**{"as_of": None, "known_at": None} | when, now=NOW)
+        return opened(one.pk, alice, past=past)["believed"]["state"]
 
     assert "believed" not in opened(old.pk, alice)
     assert then(old, as_of=NOW - 15 * day) == "live"

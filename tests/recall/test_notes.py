@@ -10,6 +10,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from memory.llm.remote.rerank import shared
+from memory.llm.thresholds import recall_floor
 from memory.models import DedupVerdict, Emission, Injection, LlmCall, Principal
 from recall.floors import shipped
 from recall.notes import NOTES_MAX, Recalled, Wanted, recall_notes
@@ -55,9 +56,13 @@ def test_it_puts_the_note_that_answers_before_the_agent_and_tells_every_number()
     assert first["tracks"]["semantic"]["rank"] == first["tracks"]["keyword"]["rank"] == 1
     assert first["score"] == pytest.approx(2 / 61 * SAME_PROJECT_BOOST, abs=1e-6)
     assert hits[str(other.pk)]["refused"] and not hits[str(other.pk)]["injected"]
-    shipped_ = shipped("minilm-l6-v2-int8-pad768", score=0.015)
-    assert row.floors["note"] == shipped_["note"].as_json() != row.floors["turn"]
-    assert row.floors["calibration"] is None
+    name = "minilm-l6-v2-int8-pad768"
+    own = recall_floor(name, "english")
+    assert row.floors["note"] == shipped(name, score=0.015)["note"].as_json(own=own)
+    assert row.floors["note"]["semantic"] == pytest.approx(own) and own > 0
+    assert row.floors["turn"] != row.floors["note"]
+    assert row.floors["calibration"] is row.floors["ranker"] is None
+    assert got.as_json()["floors"] == {name: row.floors[name] for name in ("note", "turn")}
     assert {"embed", "keyword", "note", "turn", "total"} <= set(row.timings)
     assert row.characters == len(got.text) and row.model_asked == "minilm-l6-v2-int8-pad768"
     emitted = Emission.objects.get(owner=alice)
@@ -83,6 +88,36 @@ def test_it_writes_a_row_for_silence_and_says_why(prompt: str, outcome: str, gat
     assert (got.text, row.note_ids, row.characters) == ("", [], 0)
     assert row.floors and "total" in row.timings
     assert not Emission.objects.exists()
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("prompt", "tongue"),
+    [
+        (ASKED, "english"),
+        ("Auf welchem Port lauscht die Datenbank von staging?", "latin"),
+        ("ステージングのデータベースのポートは何番ですか port 5433", "script"),
+    ],
+)
+def test_it_keeps_the_floors_of_the_tongue_and_puts_nothing_below_them_before_an_agent(
+    prompt: str, tongue: str
+) -> None:
+    alice = people().alice
+    note(alice, PORT)
+    said(alice, f"Mind you: {PORT}")
+    notes(alice, ["Semicolons separate the columns.", "ポートは5433番です。", "Der Port ist frei."])
+    row = the_row(recall(prompt, alice))
+    own = recall_floor("minilm-l6-v2-int8-pad768", tongue)
+    assert row.floors["note"]["semantic"] == pytest.approx(own, abs=1e-4)
+    assert row.hits
+    for hit in row.hits:
+        floors = row.floors[hit["source"]]
+        near = hit["cosine"] >= floors["semantic"]
+        worded = hit["tracks"].get("keyword", {"score": 0.0})["score"] >= floors["keyword"]
+        assert ("semantic" in hit["cleared"]) is near
+        if hit["injected"]:
+            assert (near or worded) and hit["relevance"] >= floors["relevance"]
+            assert hit["score"] >= floors["score"]
 
 
 @pytest.mark.django_db

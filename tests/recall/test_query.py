@@ -11,9 +11,12 @@ from django.conf import LazySettings
 
 from memory import retire
 from memory.llm.remote.rerank import shared
+from memory.llm.thresholds import recall_floor
 from memory.models import Injection, Principal
 from recall.feedback import give_feedback
+from recall.models import Calibration
 from recall.query import QUERY_CHARACTERS_MAX, Answered, recall_query
+from recall.ranker import shipped
 from tests.openai_server import RERANK, OpenAIServer, Request, Step, fails, ranks, running
 from tests.recall.making import NOW, evidence, note, notes, people, said
 
@@ -66,8 +69,24 @@ def test_it_tells_the_floors_and_enforces_none() -> None:
     told = got.as_json()["results"][0]
     assert told["refused"] in ("below every track's floor", "below the floor of relevance")
     row = the_row(got)
-    assert set(row.floors) == {"note", "turn"}
+    own = recall_floor("minilm-l6-v2-int8-pad768", "english")
+    assert row.floors["note"]["semantic"] == pytest.approx(own, abs=1e-4)
+    assert got.as_json()["floors"] == {name: row.floors[name] for name in ("note", "turn")}
     assert row.hits[0]["injected"] and row.hits[0]["refused"]
+
+
+def test_it_keeps_which_floors_and_which_ranker_were_in_force() -> None:
+    alice = people().alice
+    note(alice, PORT)
+    assert the_row(ask(alice)).floors["ranker"] is None
+    made = [
+        Calibration.objects.create(
+            kind=kind, embedder="minilm-l6-v2-int8-pad768", values=values, principal=alice
+        )
+        for kind, values in (("floors", {}), ("ranker", shipped().as_json()))
+    ]
+    row = the_row(ask(alice))
+    assert [row.floors[kind] for kind in ("calibration", "ranker")] == [one.pk for one in made]
 
 
 @pytest.mark.parametrize("source", ["note", "turn"])

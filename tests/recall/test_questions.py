@@ -18,7 +18,6 @@ from recall.questions import impersonate, kinds, of_date
         ("How many replicas does the queue have?", "many"),
         ("Why did we leave Redis?", "why"),
         ("Which books has Ada read?", "several"),
-        ("Is the port open?", "yes_no"),
     ],
 )
 def test_it_knows_what_a_question_asks_for(question: str, kind: str) -> None:

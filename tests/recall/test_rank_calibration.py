@@ -15,7 +15,7 @@ from memory.errors import RefusedError
 from memory.llm.minilm import NAME
 from recall.calibration import adopt_ranker, in_force
 from recall.features import FEATURES
-from recall.labels import Question, examples
+from recall.labels import LabelledQuestion, examples
 from recall.models import Calibration
 from recall.query import recall_query
 from recall.ranker import Ranker, shipped
@@ -71,7 +71,7 @@ def test_a_ranker_for_other_features_is_not_in_force() -> None:
 
 def test_it_learns_from_what_recall_weighs_now() -> None:
     long, short = note(principal(), LONG), note(principal(), SHORT)
-    made = examples([Question(ASKED, (str(long.pk),))], principal=principal(), now=NOW)
+    made = examples([LabelledQuestion(ASKED, (str(long.pk),))], principal=principal(), now=NOW)
     (one,) = made
     assert one.matrix.shape == (2, len(FEATURES))
     assert one.labels.sum() == one.evidence == 1

@@ -7,12 +7,16 @@ from typing import Any
 
 import pytest
 
-from memory.models import Principal
+from memory import retire
+from memory.llm.remote.rerank import shared
+from memory.models import Note, Principal
 from memory.searchtexts import index_items
 from recall.calibration import in_force
-from recall.results import as_json, fold, read
+from recall.feedback import give_feedback
+from recall.results import as_json, fold, read, second_opinion
 from recall.scoring import Hit, weigh_all
-from recall.search import search
+from recall.search import Searched, search
+from tests.openai_server import RERANK, fails, ranks, running
 from tests.recall.making import NOW, evidence, note, people, said, turn
 
 pytestmark = pytest.mark.django_db
@@ -21,9 +25,16 @@ ASKED = "Which port does the staging database use?"
 PORT = "The staging database listens on port 5433."
 
 
-def weighed(who: Principal, query: str = ASKED) -> list[Hit]:
-    got = search(query, principal=who, now=NOW)
+def found(who: Principal, query: str = ASKED) -> Searched:
+    return search(query, principal=who, now=NOW)
+
+
+def weigh(got: Searched) -> list[Hit]:
     return weigh_all(got, in_force(got.question.model).floors, project=None, now=NOW)
+
+
+def weighed(who: Principal, query: str = ASKED) -> list[Hit]:
+    return weigh(found(who, query))
 
 
 def keys(hits: list[Hit]) -> list[Any]:
@@ -31,7 +42,8 @@ def keys(hits: list[Hit]) -> list[Any]:
 
 
 def told(who: Principal, query: str = ASKED) -> list[Hit]:
-    return read(fold(weighed(who, query)), ["port", "stage"], principal=who, now=NOW)
+    got = found(who, query)
+    return read(fold(weigh(got)), got, principal=who, here=None, now=NOW)
 
 
 def test_it_makes_one_result_of_a_note_and_the_turn_it_came_from() -> None:
@@ -93,7 +105,9 @@ def test_it_takes_no_turns_for_the_same_that_have_the_same_words_in_another_orde
 
 
 def test_it_folds_nothing_of_nothing() -> None:
-    assert fold([]) == [] and read([], [], principal=people().alice, now=NOW) == []
+    alice = people().alice
+    assert fold([]) == []
+    assert read([], found(alice, ""), principal=alice, here=None, now=NOW) == []
 
 
 def test_it_tells_of_a_turn_who_said_it_and_the_words_that_fit() -> None:
@@ -108,12 +122,43 @@ def test_it_tells_of_a_turn_who_said_it_and_the_words_that_fit() -> None:
 
 
 def test_it_leaves_out_what_can_no_longer_be_read() -> None:
-    """Found, and then no longer shown to who asks: nobody reads by an old permission."""
+    """Found, and then retired or ended: what is shown holds at the moment it is read."""
     cast = people()
-    said(cast.alice, PORT)
-    hits = fold(weighed(cast.alice))
-    assert len(hits) == 1
-    assert read(hits, [], principal=cast.charlie, now=NOW) == []
+    said(cast.alice, f"Mind you: {PORT}")
+    gone, ended, kept = (note(cast.alice, f"{PORT} Number {n}.") for n in range(3))
+    got = found(cast.alice)
+    hits = fold(weigh(got))
+    assert len(hits) == 4
+    retire.retire([gone.pk], reason="redistilled", now=NOW)
+    Note.objects.as_pipeline().filter(pk=ended.pk).update(valid_to=NOW)
+    left = read(hits, got, principal=cast.alice, here=None, now=NOW)
+    assert {hit.key for hit in left if hit.source == "note"} == {kept.pk} and len(left) == 2
+
+
+def test_it_leaves_out_what_was_retired_or_silenced_while_a_reranker_was_asked(
+    settings: Any,
+) -> None:
+    alice = people().alice
+    gone, hushed, kept = (note(alice, f"{PORT} Number {n}.") for n in range(3))
+    item = said(alice, f"Mind you: {PORT}")
+    evidence(hushed, item, PORT)
+    got = found(alice)
+    hits = read(weigh(got), got, principal=alice, here=None, now=NOW)
+    assert {hit.key for hit in hits} == {gone.pk, hushed.pk, kept.pk, item.pk}
+    retire.retire([gone.pk], reason="redistilled", now=NOW)
+    give_feedback(hushed.pk, "never", principal=alice, now=NOW)
+    asked = {"principal": alice, "here": None}
+    unasked, said_of_it = second_opinion(got, hits, **asked, prompt=False)
+    assert (len(unasked), said_of_it.shown) == (4, 0), "without a reranker nobody waited"
+    shared.cache_clear()
+    with running() as server:
+        base = {"rerank_url": server.url, "rerank_model": "scripted-rerank"}
+        settings.ARGUS = settings.ARGUS.model_copy(update=base)
+        for answer in (ranks([0.4, 0.3, 0.2, 0.1]), fails(500)):
+            server.script(RERANK, answer)
+            (left,), _ = second_opinion(got, hits, **asked, prompt=False)
+            assert left.key == kept.pk
+    shared.cache_clear()
 
 
 @pytest.mark.parametrize("explain", [True, False])

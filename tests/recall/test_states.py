@@ -11,6 +11,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from memory.models import DedupVerdict, Note, Principal
+from recall.reader import reader
 from recall.states import STATE_COLUMNS, STATES, believed, stale, state
 from tests.recall.making import NOW, note, people, unsaved
 
@@ -80,7 +81,7 @@ def test_it_marks_what_no_longer_holds_and_points_to_what_does() -> None:
     replace(twin, live, "duplicate")
     replace(live, redone, "supersede", status="undone")
     rows = [{"id": one.pk, "more": 1} for one in (live, older, oldest, twin, redone)]
-    told = stale(rows, principal=alice, now=NOW)
+    told = stale(rows, who=reader(alice, None), now=NOW)
     assert [(one["state"], (one["replaced_by"] or {}).get("id")) for one in told] == [
         ("live", None), ("superseded", str(live.pk)), ("superseded", str(live.pk)),
         ("duplicate", str(live.pk)), ("retired", None),
@@ -98,7 +99,7 @@ def test_it_points_to_the_last_note_that_the_reader_may_see() -> None:
     replace(third, second, "supersede")
 
     def heir(one: Note, who: Principal) -> Any:
-        (told,) = stale([{"id": one.pk}], principal=who, now=NOW)
+        (told,) = stale([{"id": one.pk}], who=reader(who, None), now=NOW)
         return told["replaced_by"] and told["replaced_by"]["content"]
 
     assert (heir(first, cast.alice), heir(second, cast.alice)) == ("Port is 3.", "Port is 3.")
@@ -110,7 +111,7 @@ def test_it_ends_when_replacements_run_in_a_circle() -> None:
     a, b = (gone(alice, f"Port is {n}.", "refined") for n in range(2))
     replace(a, b, "refine")
     replace(b, a, "refine")
-    (told,) = stale([{"id": a.pk}], principal=alice, now=NOW)
+    (told,) = stale([{"id": a.pk}], who=reader(alice, None), now=NOW)
     assert told["state"] == "refined" and told["replaced_by"]["id"] == str(b.pk)
 
 
@@ -120,6 +121,6 @@ def test_it_asks_once_when_everything_holds() -> None:
     with CaptureQueriesContext(
         connection,
     ) as asked:
-        assert {one["state"] for one in stale(rows, principal=alice, now=NOW)} == {"live"}
+        assert {one["state"] for one in stale(rows, who=reader(alice, None), now=NOW)} == {"live"}
     assert len(asked) == 1
-    assert stale([], principal=alice, now=NOW) == []
+    assert stale([], who=reader(alice, None), now=NOW) == []

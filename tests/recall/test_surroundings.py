@@ -8,6 +8,7 @@ import pytest
 from django.test import Client
 
 from memory.errors import NotFound
+from recall.reader import reader
 from recall.surroundings import open_turn
 from tests.recall.making import NOW, client, evidence, note, people, turn
 
@@ -25,7 +26,7 @@ def test_it_opens_a_turn_with_its_surroundings_and_the_notes_it_bears_out() -> N
     gone = note(alice, f"{PORT} 2", embedding=None, deleted_at=NOW)
     for each in (live, gone):
         evidence(each, said[2], each.content)
-    got = open_turn(said[2].pk, principal=alice, now=NOW)
+    got = open_turn(said[2].pk, who=reader(alice, None), now=NOW)
     assert (got["id"], got["body"], got["role"]) == (said[2].pk, f"{PORT} 2", "user")
     assert [near["id"] for near in got["before"]] == [said[0].pk, said[1].pk]
     assert [near["id"] for near in got["after"]] == [said[3].pk, said[4].pk]
@@ -37,18 +38,18 @@ def test_it_knows_no_turn_that_one_may_not_see() -> None:
     cast = people()
     private = turn(cast.alice, PORT)
     team = turn(cast.alice, f"{PORT} Shared.", visibility="team")
-    assert open_turn(team.pk, principal=cast.bob, now=NOW)["before"] == []
+    assert open_turn(team.pk, who=reader(cast.bob, None), now=NOW)["before"] == []
     for who, item in ((cast.bob, private.pk), (cast.charlie, team.pk), (cast.alice, 10**9)):
         with pytest.raises(NotFound):
-            open_turn(item, principal=who, now=NOW)
+            open_turn(item, who=reader(who, None), now=NOW)
 
 
 def test_it_shows_no_note_of_a_shared_turn_that_is_not_shared() -> None:
     cast = people()
     item = turn(cast.alice, PORT, visibility="common")
     evidence(note(cast.alice, PORT, embedding=None), item, PORT)
-    assert open_turn(item.pk, principal=cast.alice, now=NOW)["notes"]
-    assert open_turn(item.pk, principal=cast.charlie, now=NOW)["notes"] == []
+    assert open_turn(item.pk, who=reader(cast.alice, None), now=NOW)["notes"]
+    assert open_turn(item.pk, who=reader(cast.charlie, None), now=NOW)["notes"] == []
 
 
 @pytest.mark.parametrize("body", ["x" * 200_000, 'é"\\\n🔴' * 20_000])

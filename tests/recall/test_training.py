@@ -6,11 +6,21 @@ import numpy as np
 import pytest
 
 from recall.features import FEATURES
-from recall.ranker import Ranker
-from recall.training import QUESTIONS_MIN, Comparison, Example, Measured, fit, measure, train
+from recall.ranker import Ranker, parse
+from recall.training import (
+    QUESTIONS_MIN,
+    Comparison,
+    Example,
+    Measured,
+    fit,
+    held_out,
+    measure,
+    train,
+)
 
 COSINE, LENGTH = FEATURES.index("cosine"), FEATURES.index("length")
 NOTHING = np.zeros(len(FEATURES))
+BLANK = Ranker((0.0,) * len(FEATURES))
 
 
 def questions(
@@ -33,8 +43,8 @@ def weighing(**weights: float) -> Ranker:
 
 
 def test_it_finds_the_feature_that_tells_evidence() -> None:
-    ranker, compared = train(questions(60), None, trained={"on": "a test"})
-    assert compared is None
+    ranker, compared = train(questions(60), BLANK, trained={"on": "a test"})
+    assert compared.better
     assert np.argmax(ranker.weights) == COSINE
     assert ranker.trained["questions"] == 60
     assert ranker.trained["on"] == "a test"
@@ -42,7 +52,7 @@ def test_it_finds_the_feature_that_tells_evidence() -> None:
 
 def test_its_sums_are_log_odds() -> None:
     made = questions(200)
-    ranker, _ = train(made, None, trained={})
+    ranker, _ = train(made, BLANK, trained={})
     chances = np.concatenate([1 / (1 + np.exp(-ranker.sums(one.matrix))) for one in made])
     assert chances.sum() == pytest.approx(len(made), rel=0.02)
 
@@ -50,7 +60,7 @@ def test_its_sums_are_log_odds() -> None:
 def test_it_takes_what_orders_better_on_questions_held_out() -> None:
     made = questions(80, by=LENGTH)
     ranker, compared = train(made, weighing(cosine=1.0), trained={})
-    assert compared is not None and compared.better
+    assert compared.better
     assert compared.new.recall5 > compared.shipped.recall5
     assert np.argmax(ranker.weights) == LENGTH
 
@@ -63,13 +73,12 @@ def test_it_refuses_what_only_learned_its_labels_by_heart() -> None:
         for n in range(60)
     ]
     _, compared = train(made, weighing(), trained={})
-    assert compared is not None and not compared.better
+    assert not compared.better
 
 
 def test_it_compares_on_questions_that_the_new_one_did_not_see() -> None:
     made = questions(60, sure=0.5)
     _, compared = train(made, weighing(), trained={})
-    assert compared is not None
     seen = measure(made, fit(made, ridge=3.0, start=NOTHING))
     assert compared.new.loss > seen.loss
 
@@ -86,12 +95,12 @@ def test_few_labels_stay_near_what_ships() -> None:
 
 def test_it_trains_on_nothing_from_too_few_questions() -> None:
     with pytest.raises(ValueError, match=str(QUESTIONS_MIN)):
-        train(questions(QUESTIONS_MIN - 1), None, trained={})
+        train(questions(QUESTIONS_MIN - 1), BLANK, trained={})
 
 
 def test_it_holds_questions_out_when_all_are_of_one_group() -> None:
     _, compared = train(questions(60, by=LENGTH, groups=1), weighing(cosine=1.0), trained={})
-    assert compared is not None and compared.better
+    assert compared.better
     assert compared.new.questions == 60
 
 
@@ -101,6 +110,55 @@ def test_evidence_that_is_no_candidate_counts_as_missed() -> None:
     assert half.recall10 == 0.5
     none = measure([Example(one.matrix, one.labels & False, 1, "")], NOTHING)
     assert (none.recall10, none.mrr10, none.questions) == (0.0, 0.0, 1)
+
+
+def missed(one: Example) -> Example:
+    return Example(one.matrix, one.labels & False, 1, one.group)
+
+
+def test_questions_without_a_hit_count_against_both_rankers() -> None:
+    made = questions(60, by=LENGTH)
+    shipped = weighing(cosine=1.0)
+    _, all_found = train(made, shipped, trained={})
+    _, half_found = train([*made, *map(missed, made)], shipped, trained={})
+    assert half_found.new.questions == half_found.shipped.questions == 120
+    for few, many in (
+        (half_found.new, all_found.new),
+        (half_found.shipped, all_found.shipped),
+    ):
+        assert few.recall10 == pytest.approx(many.recall10 / 2, abs=0.02)
+        assert few.loss == pytest.approx(many.loss, rel=0.1)
+
+
+def test_it_weighs_each_loss_alike_however_many_of_its_fold_found_nothing() -> None:
+    made = questions(60, groups=2)
+    crowd = [missed(one) for one in made if one.group == "0"] * 3
+    weights = np.array(weighing(cosine=1.0).weights)
+    assert measure([*made, *crowd], weights).loss == pytest.approx(measure(made, weights).loss)
+    start = np.array(weighing(cosine=1.0).weights)
+    assert held_out([*made, *crowd], start=start).loss == pytest.approx(
+        held_out(made, start=start).loss
+    )
+
+
+def test_a_question_without_candidates_is_a_miss() -> None:
+    none = Example(np.zeros((0, len(FEATURES))), np.zeros(0, dtype=bool), 1, "0")
+    assert measure([none], NOTHING).recall10 == 0.0
+    assert train([*questions(60), none], BLANK, trained={})[1].new.questions == 61
+
+
+def test_it_is_not_better_by_its_scale_alone() -> None:
+    made = questions(120, sure=1.0)
+    learned, _ = train(made, BLANK, trained={})
+    flat = Ranker(tuple(weight / 3 for weight in learned.weights))
+    steep = Ranker(tuple(weight * 3 for weight in learned.weights))
+    for shipped in (flat, steep):
+        assert not train(made, shipped, trained={})[1].better
+
+
+def test_what_tells_all_evidence_apart_still_has_weights_that_a_recall_can_read() -> None:
+    ranker, _ = train(questions(60, sure=60.0), weighing(cosine=1.0), trained={})
+    assert parse(ranker.as_json()).weights[COSINE] > 0
 
 
 @pytest.mark.parametrize("worse", ["recall5", "recall10", "mrr10", "loss"])

@@ -13,8 +13,12 @@ from memory.errors import RefusedError
 from memory.management.base import EXIT_PARTIAL, EXIT_USAGE, ArgusCommand, plain_errors
 from recall.calibrating import learn_floors, learn_ranker, standing
 from recall.evaluation.offtopic import PROMPTS
-from recall.labels import Question, read
+from recall.labels import LabelledQuestion, read
 from recall.proposal import FALSE_SHARE
+
+#: Bytes of a file of questions.
+# Why: it is held in memory whole; ten thousand questions are two megabytes, all of LoCoMo three.
+FILE_BYTES_MAX = 16 * 1024 * 1024
 
 
 class Command(ArgusCommand):
@@ -28,14 +32,16 @@ class Command(ArgusCommand):
         super().add_arguments(parser)
         add = parser.add_argument
         add("--questions", action="append", default=[], metavar="FILE",
-            help='JSON lines: {"question", "evidence": [ids or words]}, or "answerable": false; '
-                 '"project": where it is asked')  # fmt: skip
+            help='JSON lines: {"question", "evidence": [words, or ids of notes or raw items]}, or '
+                 '"answerable": false; "project": where it is asked. Of LoCoMo\'s JSON the '
+                 'questions that have no answer')  # fmt: skip
         add("--ledger", action="store_true", help="injections with feedback")
         add("--off-topic", action="store_true", help="add prompts that no memory answers")
         add("--target", type=share, default=FALSE_SHARE, help="share of false injections allowed")
         add("--rank", action="store_true", help="train the ranker; refused when not better")
         add("--adopt", action="store_true", help="put the result into force")
         add("--reason", default="", help="kept with the adoption")
+        add("--no-progress", action="store_true")
 
     def handle(self, *args: Any, **options: Any) -> None:
         with plain_errors(EXIT_USAGE):
@@ -48,6 +54,7 @@ class Command(ArgusCommand):
             "reason": options["reason"],
             "principal": principal(),
             "now": timezone.now(),
+            "progress": not (options["no_progress"] or options["json"]),
         }
         with plain_errors():
             if not (questions or options["ledger"]):
@@ -68,13 +75,15 @@ def share(text: str) -> float:
     return value
 
 
-def gather(names: list[str], *, off_topic: bool) -> list[Question]:
+def gather(names: list[str], *, off_topic: bool) -> list[LabelledQuestion]:
     """The questions of these files, and prompts that no memory answers when asked for."""
-    questions = [Question(prompt) for prompt in PROMPTS] if off_topic else []
+    questions = [LabelledQuestion(prompt) for prompt in PROMPTS] if off_topic else []
     for name in names:
         try:
+            if (size := Path(name).stat().st_size) > FILE_BYTES_MAX:
+                raise RefusedError(f"{name} has {size} bytes, {FILE_BYTES_MAX} at most")
             text = Path(name).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise RefusedError(f"{name} cannot be read: {error}") from None
-        questions += read(text.splitlines(), name)
+        questions += read(text, name)
     return questions

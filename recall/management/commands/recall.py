@@ -17,6 +17,8 @@ from recall.block import BLOCK_CHARACTERS_MAX
 from recall.explain import explain
 from recall.notes import NOTES_ASKED_MAX, NOTES_MAX, Recalled, Wanted, recall_notes
 from recall.query import Answered, recall_query
+from recall.results import as_json
+from recall.scoring import Hit
 from recall.search import Past
 
 #: Hits explained.
@@ -94,7 +96,8 @@ def _moment(text: str) -> datetime:
 
 
 def _recalled(recalled: Recalled, *, why: bool) -> str:
-    """The recall for people: gates, floors, each hit with its ranks, scores and fate."""
+    """The recall for people: gates, floors, each hit with its ranks, scores and fate; what went
+    out first, as it was read."""
     asked, searched = recalled.asked, recalled.searched
     gate = f"gate: {asked.gate} ({asked.detail})" if asked.gate else "gates: passed"
     lines = [f"{recalled.outcome}; {gate}"]
@@ -105,37 +108,46 @@ def _recalled(recalled: Recalled, *, why: bool) -> str:
         question = searched.question
         lines.append(f"embedder: {question.model}; terms: {' '.join(question.words)}")
         lines += [f"without {name}: {why_not}" for name, why_not in searched.degraded.items()]
-    kept = {(hit.source, hit.key) for hit in recalled.hits}
-    lines += [_why(hit, rank, kept) if why else _row(hit, rank, kept)
-              for rank, hit in enumerate(recalled.weighed[:EXPLAINED_MAX], start=1)]  # fmt: skip
+    told = [(hit, True) for hit in recalled.hits]
+    told += [(hit, False) for hit in _left_out(recalled)]
+    lines += [_why(hit, rank, out) if why else _row(hit, rank, out)
+              for rank, (hit, out) in enumerate(told[:EXPLAINED_MAX], start=1)]  # fmt: skip
     lines.append(f"{recalled.milliseconds:.0f} ms, injection {recalled.injection}")
     return "\n".join([*lines, recalled.text] if recalled.text else lines)
 
 
 def _results(answered: Answered, *, why: bool) -> str:
     """The results of a query for people."""
-    kept = {(hit.source, hit.key) for hit in answered.hits}
-    lines = [_why(hit, rank, kept) if why else _row(hit, rank, kept)
+    lines = [_why(hit, rank, True) if why else _row(hit, rank, True)
              for rank, hit in enumerate(answered.hits, start=1)]  # fmt: skip
     more = f"{answered.omitted} more; " if answered.omitted else ""
     return "\n".join([*lines, f"{more}{answered.milliseconds:.0f} ms"])
 
 
-def _why(hit: Any, rank: int, kept: set[tuple[str, Any]]) -> str:
-    numbers = hit.as_json(rank=rank, injected=(hit.source, hit.key) in kept)
-    return explain(numbers | {"title": _title(hit)})
+def _left_out(recalled: Recalled) -> list[Hit]:
+    """What was weighed and neither went out nor is told by what did."""
+    told: set[Any] = set()
+    for hit in recalled.hits:
+        told |= {str(hit.key), *map(str, hit.turns), *hit.twins}
+    return [hit for hit in recalled.weighed if str(hit.key) not in told]
 
 
-def _row(hit: Any, rank: int, kept: set[tuple[str, Any]]) -> str:
+def _why(hit: Hit, rank: int, out: bool) -> str:
+    # What did not go out was not read: nobody is told more of it than its numbers.
+    told = as_json(hit, rank, explain=True) if out else hit.as_json(rank=rank, injected=False)
+    return explain(told | {"title": _title(hit)})
+
+
+def _row(hit: Hit, rank: int, out: bool) -> str:
     places = [
         f"{name} {at.score:.3f} (#{at.rank})" for name, at in sorted(hit.found.tracks.items())
     ]
     boost = f" x{hit.boost:g}" if hit.boost != 1.0 else ""
     refused = f" [{hit.judged.refused}]" if hit.judged.refused else ""
-    mark = "*" if (hit.source, hit.key) in kept else " "
+    mark = "*" if out else " "
     told = f"{mark}{rank:>2} {hit.source} {hit.score:.5f}{boost}  {', '.join(places)}"
     return f"{told}  {_title(hit)}{refused}"
 
 
-def _title(hit: Any) -> str:
+def _title(hit: Hit) -> str:
     return str(hit.facts.get("title") or hit.facts.get("excerpt") or f"turn {hit.key}")[:80]
