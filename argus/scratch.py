@@ -61,8 +61,9 @@ def sweep(keeper: psycopg.Connection, database: str) -> list[str]:
     """Drop throwaway databases of this one that no living process holds; the names dropped."""
     found = keeper.execute(
         "SELECT datname FROM pg_database WHERE starts_with(datname, %s)"
-        " AND pg_has_role(datdba, 'MEMBER')",
-        [_prefix(database)],
+        # Exactly as we name them: a person's own scratch pad is none of ours.
+        " AND substr(datname, %s) ~ '^[0-9a-f]{12}$' AND pg_has_role(datdba, 'MEMBER')",
+        [_prefix(database), len(_prefix(database)) + 1],
     ).fetchall()
     gone = []
     for (name,) in found:

@@ -44,6 +44,7 @@ TERMS_A_TEXT_MAX = 4_000
 QUERY_TERMS_MAX = 24
 
 #: Hashes kept in memory.
+# Why: a vocabulary of everyday use, some megabytes; a term that is not among them is hashed again.
 HASHES_CACHED_MAX = 65_536
 
 #: The largest count that is stored: two bytes.

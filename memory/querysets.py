@@ -205,27 +205,23 @@ def silenced(principal: Any, project: int | None) -> RawSQL:
     return RawSQL(SILENCED, (me, project, me))
 
 
-def condition(rows: OwnerQuerySet, *, named: bool = False) -> tuple[str, Any]:
-    """The WHERE of a queryset over one table, for hand-written SQL: (text, parameters).
-
-    `named` gives %(name)s placeholders and a dict. Columns are named with the table's name.
-    """
+def condition(rows: OwnerQuerySet) -> tuple[str, list[Any]]:
+    """The WHERE of a queryset over one table, for hand-written SQL: (text, parameters). Columns are
+    named with the table's name."""
+    if (known := rows.__dict__.get("_condition")) is not None:
+        sql, params = known
+        return sql, list(params)
     rows._guard()
     query = rows.query
-    if (known := rows.__dict__.get("_condition")) is not None and not named:
-        return known[0], list(known[1])
     if sum(1 for count in query.alias_refcount.values() if count) > 1:
         raise ValueError("only conditions of one table: a join has no place in another query")
     try:
         sql, params = query.get_compiler(connection=connection).compile(query.where)
     except FullResultSet:
         sql, params = "TRUE", []
-    if not named:
-        # Kept with the queryset, which never changes; a clone does not take it along.
-        rows.__dict__["_condition"] = (sql, list(params))
-        return sql, list(params)
-    names = [f"where_{number}" for number in range(len(params))]
-    return sql % tuple(f"%({name})s" for name in names), dict(zip(names, params, strict=True))
+    # Kept with the queryset, which never changes; a clone does not take it along.
+    rows.__dict__["_condition"] = (sql, list(params))
+    return sql, list(params)
 
 
 def _older(note: Any) -> Q:

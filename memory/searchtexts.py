@@ -13,8 +13,9 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db import connection, transaction
+from django.db import IntegrityError, connection, transaction
 from django.db.models import OuterRef, Subquery
+from django.db.models.functions import Left
 
 from memory.lexical import Packed, dated, hashed, lexemes, pack, traits, weights
 from memory.models import Note, RawItem, Session
@@ -33,6 +34,9 @@ INDEXED_CHARACTERS_MAX = 200_000
 #: Terms of speakers' names kept of one owner.
 # Why: a row that every question reads; a group of thousands is no dialogue.
 SPEAKERS_MAX = 1_000
+
+#: Characters of a speaker's name.
+SPEAKER_CHARACTERS_MAX = 60
 
 #: Metadata of a raw item that names who spoke.
 SPEAKERS = ("speaker", "sender", "from", "author")
@@ -78,15 +82,23 @@ def index_items(*, limit: int = TEXTS_A_BATCH) -> int:
     rows = (
         RawItem.objects.as_pipeline()
         .filter(text__isnull=True)
-        .annotate(place=Subquery(place.values("pk")[:1]))
+        .annotate(
+            place=Subquery(place.values("pk")[:1]), said=Left("body", INDEXED_CHARACTERS_MAX)
+        )
         .order_by("pk")
         .values(
-            "pk", "kind", "owner_id", "visibility", "project_id", "place", "role", "body",
+            "pk", "kind", "owner_id", "visibility", "project_id", "place", "role", "said",
             "metadata", "occurred_at", "placed__episode__project_id", "placed__episode_id",
         )[:limit]
     )  # fmt: skip
-    with transaction.atomic():
-        return _insert([_of_item(row) for row in rows])
+    # Taken apart before the transaction: that may take seconds, and keeps nobody waiting.
+    texts = [_of_item(row) for row in rows]
+    try:
+        with transaction.atomic():
+            return _insert(texts)
+    except IntegrityError:
+        # One was purged between the reading and the writing; the others are left to the next run.
+        return 0
 
 
 # In one order, and without those that another worker settles just now: nobody waits in a circle.
@@ -118,12 +130,12 @@ def settle(*, limit: int = TEXTS_A_BATCH) -> int:
 
 def withdraw(notes: Collection[UUID]) -> None:
     """Take notes that were retired out of what is searched and counted. Inside the transaction of
-    the retirement."""
+    the retirement; one that somebody revived meanwhile stays."""
     _turn(notes, live=False)
 
 
 def restore(notes: Collection[UUID]) -> None:
-    """Put notes back that were revived."""
+    """Put notes back that were revived; one that somebody retired meanwhile stays away."""
     _turn(notes, live=True)
 
 
@@ -146,7 +158,8 @@ def index_all(*, over: Callable[[], bool]) -> int:
 
 def speaker(metadata: dict[str, Any]) -> str:
     """Who spoke, where the source says so."""
-    return next((str(metadata[key]) for key in SPEAKERS if metadata.get(key)), "")
+    name = next((str(metadata[key]) for key in SPEAKERS if metadata.get(key)), "")
+    return name[:SPEAKER_CHARACTERS_MAX]
 
 
 def _of_note(note: Note) -> Text:
@@ -167,7 +180,7 @@ def _of_note(note: Note) -> Text:
 
 
 def _of_item(row: dict[str, Any]) -> Text:
-    body = row["body"][:INDEXED_CHARACTERS_MAX]
+    body = row["said"]
     turn, episode = row["kind"] == "turn", row["placed__episode_id"]
     # Who wrote a document does not speak in it.
     name = speaker(row["metadata"]) if turn else ""
@@ -289,10 +302,14 @@ def _count(texts: Iterable[Text]) -> dict[tuple[int, bool], float]:
     return means
 
 
+# Why the note is asked: whoever retires a note that is retired holds no lock on it, and another may
+# have revived it by the time the collection is his. What is searched follows what is so.
 _TURN = """
 WITH turned AS (
-    UPDATE memory_posting p SET live = %(live)s FROM memory_searchtext s
-    WHERE s.note_id = ANY(%(notes)s) AND p.text_id = s.id AND p.live IS DISTINCT FROM %(live)s
+    UPDATE memory_posting p SET live = %(live)s
+    FROM memory_searchtext s JOIN memory_note n ON n.id = s.note_id
+    WHERE s.note_id = ANY(%(notes)s) AND (n.deleted_at IS NULL) = %(live)s
+      AND p.text_id = s.id AND p.live IS DISTINCT FROM %(live)s
     RETURNING p.owner_id, p.term, p.text_id, s.length
 ), terms AS (
     SELECT owner_id, term, count(*) AS texts FROM turned GROUP BY owner_id, term

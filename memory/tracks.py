@@ -17,7 +17,7 @@ from uuid import UUID
 from django.db import connection
 
 from memory.lexical import Statistics, rarest
-from memory.models import Note, Posting, Principal
+from memory.models import Note, Principal
 from memory.querysets import OwnedQuerySet, condition
 
 #: Rows up to which the nearest are found by comparing all of them.
@@ -217,12 +217,23 @@ SELECT raw, text_id, score FROM (
              ORDER BY weight DESC LIMIT a.most)
             UNION ALL
             (SELECT text_id, weight FROM memory_posting
-             WHERE raw = a.raw AND term = a.term AND visibility <> 'private'
-               AND owner_id <> %(me)s AND {visible} {narrow}
+             WHERE raw = a.raw AND term = a.term AND visibility = 'common'
+               AND owner_id <> %(me)s {narrow}
              ORDER BY weight DESC LIMIT a.most)
+            {team}
         ) p
     ) parts GROUP BY raw, text_id
 ) ranked WHERE place <= %(depth)s ORDER BY raw, place
+"""
+
+
+# Mate by mate: what strangers show to their teams is not even passed over.
+_TEAM = """
+            UNION ALL
+            (SELECT text_id, weight FROM unnest(%(mates)s::bigint[]) mate CROSS JOIN LATERAL (
+                SELECT text_id, weight FROM memory_posting
+                WHERE owner_id = mate AND raw = a.raw AND term = a.term AND visibility = 'team'
+                {narrow} ORDER BY weight DESC LIMIT a.most) of_mate)
 """
 
 
@@ -234,9 +245,10 @@ def heaviest(
     live: bool = True,
     project: int | None = None,
     postings: int | None = None,
-    mates: Collection[int] | None = None,
+    mates: Collection[int] = (),
 ) -> dict[bool, list[tuple[int, float]]]:
-    """The `depth` best search texts by BM25 of each source, as (search text, score).
+    """The `depth` best search texts by BM25 of each source, as (search text, score): one's own,
+    common ones, and what these `mates` show to their team.
 
     The score lacks what a text has of a term whose heaviest postings it is not among: whoever
     needs it whole reads the terms of the texts. With `live` off, retired notes are found, too.
@@ -253,11 +265,11 @@ def heaviest(
     found: dict[bool, list[tuple[int, float]]] = {raw: [] for raw in sources}
     if not rows:
         return found
-    visible, given = condition(Posting.objects.visible_to(principal, mates=mates), named=True)
     narrow = (" AND live" if live else "") + (" AND project_id = %(project)s" if project else "")
-    sql = _HEAVIEST.format(narrow=narrow, visible=visible)
-    params = {
-        **given,
+    team = _TEAM.format(narrow=narrow) if mates else ""
+    sql = _HEAVIEST.format(narrow=narrow, team=team)
+    params: dict[str, Any] = {
+        "mates": list(mates),
         "raw": [row[0] for row in rows],
         "term": [row[1] for row in rows],
         "idf": [row[2] for row in rows],

@@ -30,6 +30,7 @@ from recall.where import where
 CONTEXT_NOTES_MAX = 12
 
 #: The most of them that a caller may ask for.
+# Why: more than a block holds, so that short notes are not cut off by their number.
 CONTEXT_NOTES_ASKED_MAX = 50
 
 

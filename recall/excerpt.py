@@ -10,6 +10,7 @@ from memory.text.words import words
 
 #: Characters of an excerpt.
 # Why: about what a note has; a turn that must be read whole has a page of its own.
+# Calibrate: answers that stand in a turn and not in its excerpt.
 EXCERPT_CHARACTERS_MAX = 480
 
 #: Characters of a text in which the fittest sentence is looked for.

@@ -24,6 +24,7 @@ MATTER_WORDS_MIN = 3
 
 #: The same for a prompt that ends as a question.
 # Why: "how do we deploy this service?" holds two words of matter, and they are what is asked for.
+# Calibrate: as MATTER_WORDS_MIN.
 MATTER_WORDS_OF_A_QUESTION_MIN = 2
 
 #: Characters of a prompt that are searched for.

@@ -29,6 +29,7 @@ from recall.where import Where
 HITS_KEPT_MAX = 30
 
 #: Characters of the question kept on the row.
+# Why: enough to ask it again; a pasted log need not be kept twice.
 QUERY_KEPT_CHARACTERS_MAX = 2_000
 
 

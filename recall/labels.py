@@ -249,7 +249,7 @@ def _borne(
     or words of what it says."""
     names = {str(one.key): {str(one.key)} for one in found}
     if pieces:
-        notes = [one.key for one in found if one.source == "note"]
+        notes = [one.key for one in found if isinstance(one.key, UUID)]
         edges = Edge.objects.filter(note__in=notes, raw_item__isnull=False)
         for note, item in edges.values_list("note", "raw_item"):
             names[str(note)].add(str(item))

@@ -34,6 +34,7 @@ from recall.withheld import withhold
 NOTES_MAX = 5
 
 #: The most of them that a caller may ask for.
+# Why: in a block of 8,000 characters each of them has 400.
 NOTES_ASKED_MAX = 20
 
 
@@ -216,6 +217,7 @@ def _search(
         principal=principal,
         now=now,
         session=here.session,
+        silenced=searched.silenced,
         prompt=True,
         past=wanted.past is not None,
     )

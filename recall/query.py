@@ -41,6 +41,7 @@ LIMIT = 10
 LIMIT_MAX = 50
 
 #: Characters of a question; what comes after is not searched for.
+# Why: as of a prompt: what is asked stands at the start or is short.
 QUERY_CHARACTERS_MAX = 4_000
 
 
@@ -113,7 +114,14 @@ def recall_query(
         ranker=rules.ranker,
     )
     weighed = weigh_all(searched, rules.floors, project=here.project, now=now)
-    weighed = withhold(weighed, principal=principal, now=now, prompt=False, past=past is not None)
+    weighed = withhold(
+        weighed,
+        principal=principal,
+        now=now,
+        silenced=searched.silenced,
+        prompt=False,
+        past=past is not None,
+    )
     folded = fold([hit for hit in weighed if not hit.withheld])
     many = max(limit, shown_to_reranker(prompt=False))
     asker: dict[str, Any] = {"principal": principal, "here": here.project_id}

@@ -1,17 +1,19 @@
 """One engine, two sources: live notes, and raw items as evidence of what distilling missed.
 
 Reads: note, search_text, turn_vector, and the lexical index, by `memory.tracks`. Used by prompt
-recall, by queries, and by whoever measures them. Knows nothing about floors, gates or what is done
-with a hit.
+recall, by queries, and by whoever measures them. Knows nothing about which hit clears a floor,
+about gates, or about what is done with a hit.
 """
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
+from uuid import UUID
 
 from django.db.models import Exists, OuterRef
 
@@ -21,7 +23,7 @@ from memory.llm.choice import embedder
 from memory.llm.ports import Origin
 from memory.models import Note, Principal, RawItem
 from memory.querysets import OwnedQuerySet
-from memory.tracks import EXACT_ROWS_MAX, Asked, asked, heaviest, literal, nearest
+from memory.tracks import EXACT_ROWS_MAX, HNSW_EF_SEARCH, Asked, asked, heaviest, literal, nearest
 from recall import candidates
 from recall.calendar import YEAR_MAX, YEAR_MIN
 from recall.calibration import in_force
@@ -33,9 +35,15 @@ from recall.ranker import Ranker
 from recall.reader import Reader, reader
 from recall.times import windows
 
-#: The same of the keyword track, and postings read of a term, for a question about the past.
-# Why: a query of an archive may take its time; a newer note must not hide an older one.
+#: Texts that the keyword track brings for a question about the past.
+# Why: what did not hold then is left out only afterwards, and a newer note must not hide an older
+# one: ten times as many, so that one in ten may be of then.
+# Calibrate: recall@5 of questions with `as_of` in a memory whose notes were superseded often.
 CANDIDATES_OF_THE_PAST = 400
+
+#: Postings read for one, shared among its terms.
+# Why: a question about the past may take its time, and no more than this however old the archive.
+# Calibrate: p95 of questions with `as_of` at 100,000 texts.
 POSTINGS_OF_THE_PAST = 20_000
 
 #: Texts that each main track brings, of each source, to be ordered by every number.
@@ -43,6 +51,10 @@ POSTINGS_OF_THE_PAST = 20_000
 # order no better.
 # Calibrate: share of the evidence among the candidates, and milliseconds.
 CANDIDATES_A_TRACK = 40
+
+assert max(CANDIDATES_A_TRACK, TRACK_DEPTH) <= HNSW_EF_SEARCH
+
+_CAPITAL = re.compile(r"\b[A-ZÀ-ÖØ-Þ][\w-]*")
 
 
 @dataclass(frozen=True)
@@ -56,6 +68,8 @@ class Searched:
     degraded: Mapping[str, str] = field(default_factory=dict)
     milliseconds: Mapping[str, float] = field(default_factory=dict)
     pools: Mapping[Source, OwnedQuerySet] = field(default_factory=dict)
+    # Notes that the asker wants to see no more.
+    silenced: Sequence[UUID] = ()
 
 
 @dataclass(frozen=True)
@@ -118,7 +132,7 @@ def search(
         {source == "turn": known[source == "turn"] for source in sources},
         # What does not hold then is left out only after this: few of the heaviest may remain.
         depth=CANDIDATES_A_TRACK if past is None else CANDIDATES_OF_THE_PAST,
-        postings=None if past is None else POSTINGS_OF_THE_PAST,
+        postings=None if past is None else POSTINGS_OF_THE_PAST // max(len(question.terms), 1),
         live=past is None,
         project=project,
         mates=who.mates,
@@ -140,7 +154,7 @@ def search(
         if fetched.rows:
             found += place(source, fetched, question, known[raw], ranker, silent=silent)
         timings[f"rank_{source}"] = _since(started)
-    return Searched(found, question, degraded, timings, pools)
+    return Searched(found, question, degraded, timings, pools, who.notes_out)
 
 
 def ask(text: str, *, principal: Principal, now: datetime) -> tuple[Question, dict[bool, Asked]]:
@@ -151,7 +165,12 @@ def ask(text: str, *, principal: Principal, now: datetime) -> tuple[Question, di
     times = tuple((one.start.timestamp(), one.end.timestamp()) for one in windows(text, now=now))
     terms = tuple(map(hashed, words))
     question = Question(text, words, terms, embedder().name, names=exact, stretches=times)
-    return question, asked(principal, terms, [named.get(word, 1.0) for word in words])
+    known = asked(principal, terms, [named.get(word, 1.0) for word in words])
+    # "Port" may be somebody's name; who asks for a port writes it small.
+    capitals = {hashed(lexeme(word.lower())) for word in _CAPITAL.findall(text)}
+    return question, {
+        raw: replace(one, speakers=one.speakers & capitals) for raw, one in known.items()
+    }
 
 
 def embed(question: Question, speakers: Collection[int], degraded: dict[str, str]) -> Question:

@@ -1,7 +1,7 @@
 """Turns that no agent is given though they were found: what a note's gate would have refused.
 
-Reads: raw_item, evidence, note. A note passed the gate when it was made; a raw turn did not: what it
-says is judged here, before it is put before an agent. Knows nothing about floors.
+Reads: raw_item, evidence, note. A note passed the gate when it was made; a raw turn did not: what
+it says is judged here, before it is put before an agent. Knows nothing about floors.
 """
 
 from __future__ import annotations
@@ -10,11 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from django.db.models.functions import Left
 
 from memory.models import Evidence, Note, Principal, RawItem
 from memory.text.poison import harness, instruction, poison
+from memory.text.words import normalise
 from recall.excerpt import LOOKED_AT_CHARACTERS_MAX
 from recall.scoring import Hit
 
@@ -26,6 +28,7 @@ AIMED = "aimed at an agent"
 OUTDATED = "what was made of it no longer holds"
 ASKS = "a question answers none"
 SAME_SESSION = "of the session that asks"
+SILENCED = "somebody asked never to see it again"
 UNREAD = "not read"
 
 
@@ -35,6 +38,7 @@ def withhold(
     principal: Principal,
     now: datetime,
     session: str = "",
+    silenced: Sequence[UUID] = (),
     prompt: bool,
     past: bool = False,
 ) -> list[Hit]:
@@ -53,11 +57,12 @@ def withhold(
         .values("pk", "said", "session", "role")
     }
     outdated = set() if past else _outdated(keys, now)
+    never = _statements(silenced) if keys else ()
     unread = set(looked[TURNS_READ_MAX:])
     return [
         hit
         if hit.source != "turn"
-        else _judged(hit, said.get(hit.key), hit.key in outdated, session, prompt)
+        else _judged(hit, said[hit.key], hit.key in outdated, never, session, prompt)
         if hit.key in said
         else replace(hit, withheld=UNREAD)
         if hit.key in unread
@@ -71,11 +76,16 @@ def _refused(hit: Hit) -> bool:
 
 
 def _judged(
-    hit: Hit, row: Mapping[str, Any] | None, outdated: bool, session: str, prompt: bool
+    hit: Hit,
+    row: Mapping[str, Any],
+    outdated: bool,
+    never: Sequence[str],
+    session: str,
+    prompt: bool,
 ) -> Hit:
-    if row is None:
-        return hit
     text = row["said"]
+    if never and any(statement in normalise(text) for statement in never):
+        return replace(hit, withheld=SILENCED)
     if instruction(text) or harness(text) or poison(text, row["role"] or "assistant"):
         return replace(hit, withheld=AIMED)
     if prompt and session and row["session"] == session:
@@ -85,6 +95,12 @@ def _judged(
     if outdated:
         return replace(hit, withheld=OUTDATED) if prompt else replace(hit, state="outdated")
     return hit
+
+
+def _statements(notes: Sequence[UUID]) -> list[str]:
+    """What those notes say, as texts are compared."""
+    contents = Note.objects.as_pipeline().filter(pk__in=notes).values_list("content", flat=True)
+    return [normalise(content) for content in contents]
 
 
 def _outdated(items: Sequence[Any], now: datetime) -> set[Any]:

@@ -112,12 +112,18 @@ class Posting(models.Model):
                 include=["text_id", "live", "project"],
                 name="posting_own",
             ),
-            # The same for what others let one see.
+            # The same for what others let everybody see, and their team.
             models.Index(
                 fields=["raw", "term", "-weight"],
-                include=["text_id", "live", "project", "owner", "visibility"],
-                condition=~Q(visibility="private"),
-                name="posting_shared",
+                include=["text_id", "live", "project", "owner"],
+                condition=Q(visibility="common"),
+                name="posting_common",
+            ),
+            models.Index(
+                fields=["owner", "raw", "term", "-weight"],
+                include=["text_id", "live", "project"],
+                condition=Q(visibility="team"),
+                name="posting_team",
             ),
         ]
 

@@ -13,6 +13,9 @@ from django.db import connection
 
 from argus.doctor import Row, examine, exit_code
 from argus.owner import as_owner
+from memory.access import principal
+from memory.models import Injection
+from recall.models import Impact
 from tests.factories import note, three
 
 
@@ -87,3 +90,14 @@ def test_it_says_how_many_vectors_are_of_another_model(clone_db: str) -> None:
     rows = [row for row in examine() if row.name == "embedder"]
     assert [row.state for row in rows] == ["ok", "warn"]
     assert rows[1].what.startswith("1 live note") and "reembed" in rows[1].fix
+
+
+def test_it_tells_how_much_of_what_was_injected_was_used(clone_db: str) -> None:
+    assert _row("impact").what.startswith("no injection was looked at")
+    for number, used in enumerate((True, False, True, True)):
+        shown = Injection.objects.create(
+            owner=principal("alice"), mode="prompt", outcome="injected", query=f"{number}"
+        )
+        Impact.objects.create(injection=shown, method="overlap", score=0.5, used=used)
+    row = _row("impact")
+    assert row.state == "ok" and row.what.startswith("75% of 4 injections looked at in 7 days")

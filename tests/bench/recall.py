@@ -88,7 +88,7 @@ def load(
     texts = [[sentence(chance)] for _ in range(count)]
     with without(address, "note_nearest"):
         add_notes(address, owner, model, texts, near)
-    with without(address, "posting_own", "posting_shared"):
+    with without(address, "posting_own", "posting_common", "posting_team"):
         index()
     with psycopg.connect(address, autocommit=True) as connection:
         connection.execute(

@@ -102,7 +102,7 @@ def grow(grown: Grown, size: int) -> None:
         )
         add_turns(grown.address, grown.owner.pk, grown.model, said, meant, first=first)
     loaded = time.perf_counter()
-    with without(grown.address, "posting_own", "posting_shared"):
+    with without(grown.address, "posting_own", "posting_common", "posting_team"):
         count = index()
     indexed = time.perf_counter()
     with psycopg.connect(grown.address, autocommit=True) as connection:

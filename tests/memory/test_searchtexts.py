@@ -21,7 +21,7 @@ from memory.models import (
     SearchText,
 )
 from memory.retire import retire, revive
-from memory.searchtexts import index_items, index_notes, pending, settle
+from memory.searchtexts import index_items, index_notes, pending, restore, settle, withdraw
 from memory.stages.segment import segment
 from tests import factories
 from tests.factories import T0, at, clock, three
@@ -220,6 +220,20 @@ def test_it_settles_each_tail_once_whoever_else_does(
     assert not tails.filter(settled=False).exists()
     postings = Posting.objects.as_pipeline().filter(raw=True)
     assert not postings.filter(project__isnull=True).exists()
+
+
+@pytest.mark.django_db
+def test_it_takes_nothing_out_that_lives_and_puts_nothing_back_that_does_not() -> None:
+    """Two who decide about one note at once: the later of them finds it as the other left it."""
+    alice, _, _ = three()
+    living, gone = made(alice, "harbor crane"), made(alice, "harbor berth")
+    indexed()
+    retire([gone.pk], reason="duplicate", now=at(days=1))
+    before = kept()
+    withdraw([living.pk, gone.pk])
+    restore([living.pk, gone.pk])
+    assert kept() == before == recount()
+    assert by_words(alice, "harbor") == [living]
 
 
 @pytest.mark.slow

@@ -121,7 +121,7 @@ def test_it_reads_postings_from_the_index_alone(
 
     told = plan(clone_db, ask, "memory_posting")
     assert "Index Only Scan using posting_own" in told, told
-    assert "Index Only Scan using posting_shared" in told, told
+    assert "Index Only Scan using posting_common" in told, told
 
 
 @pytest.mark.slow

@@ -199,6 +199,23 @@ def test_it_hears_an_echo_through_what_the_shown_note_went_into(alice: Principal
         assert not verdicts.corroborates(echo, fourth), one
 
 
+def test_it_hears_an_echo_of_a_turn_that_bears_the_note_out(alice: Principal) -> None:
+    """Who was shown the words that a note was made of was told what the note says."""
+    old, other = note(alice, "One."), note(alice, "Other.", when=at(3))
+    (mine,), (others,) = (one.evidence.values_list("raw_item", flat=True) for one in (old, other))
+    for session, items in (("told", [mine]), ("told else", [others]), ("told nothing", [])):
+        Injection.objects.create(
+            owner=alice, mode="query", session=session, outcome="answered", turn_ids=items
+        )
+        echo = note(alice, "One, again.", session=session, when=at(days=1))
+        assert verdicts.corroborates(echo, old) == (session != "told"), session
+    # What went into a note was shown by its turn as well.
+    row = verdict(other, old, "refine", status="applied")
+    verdicts.apply(row, now=at(60))
+    echo = note(alice, "Other, again.", session="told", when=at(days=2))
+    assert not verdicts.corroborates(echo, other)
+
+
 def test_it_hears_no_echo_of_what_was_replaced_undone_or_left_apart(alice: Principal) -> None:
     old, new = note(alice, "One."), note(alice, "Two.", when=at(5))
     verdict(new, old, "supersede", status="applied")

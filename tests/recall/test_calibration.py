@@ -17,6 +17,7 @@ from memory.access import principal
 from memory.errors import RefusedError
 from memory.llm.minilm import NAME
 from memory.models import Principal
+from recall import labels
 from recall.calibration import adopt, adopt_ranker, in_force
 from recall.features import FEATURES
 from recall.feedback import give_feedback
@@ -28,12 +29,14 @@ from recall.proposal import Outcome, Proposal
 from recall.ranker import Ranker
 from recall.ranker import shipped as shipped_ranker
 from recall.training import Comparison, Measured
-from tests.recall.making import NOW, note
+from tests.recall.making import NOW, note, said
 
 pytestmark = pytest.mark.django_db
 
+DIALOGUES = Path(__file__).parents[1] / "fixtures" / "dialogues.json"
 FACT = "The staging database of the bakery listens on port 5433 because production does."
 ASKED = "Which port does the staging database of the bakery use?"
+BETTER = Comparison(Measured(40, 1.0, 0.9, 0.9, 0.9), Measured(40, 2.0, 0.8, 0.8, 0.8), ridge=10.0)
 
 
 @pytest.fixture
@@ -177,17 +180,134 @@ def test_it_does_not_read_what_was_taken_back(me: Principal, fact: Any) -> None:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("{", "file:1: "),
-        ('{"evidence": ["a"]}', 'file:1: no "question"'),
-        ('{"question": "q", "evidence": ["a"], "answer": 1}', "file:1: 'answer' is not known"),
-        ('{"question": "q", "answerable": true}', "file:1: a question needs evidence"),
-        ('{"question": "q", "evidence": ["a"], "answerable": false}', "file:1: a question needs"),
-        ('{"question": "q", "evidence": "a"}', "file:1: evidence must be a list"),
+        ("{", "file:2: not JSON"),
+        ('{"evidence": ["a"]}', 'file:2: neither "items" nor "question"'),
+        ('{"question": "q", "evidence": ["a"], "answer": 1}', "file:2: 'answer' is not known"),
+        ('{"question": "q", "answerable": true}', "file:2: a question needs evidence"),
+        ('{"question": "q", "evidence": ["a"], "answerable": false}', "file:2: a question needs"),
+        ('{"question": "q", "evidence": "a"}', "file:2: evidence must be a list"),
+        ('{"items": [{"text": "a"}]}', "file:2: items stand here"),
     ],
 )
 def test_it_names_the_line_that_it_cannot_read(line: str, said: str) -> None:
     with pytest.raises(RefusedError, match=said):
-        read([line], "file")
+        read(f'{{"question": "q", "answerable": false}}\n{line}', "file")
+
+
+def test_it_reads_what_an_evaluation_reads() -> None:
+    line = '{"question": "q", "evidence": ["a", 17], "category": "ports", "pool": "bakery"}'
+    assert read(line, "file") == [LabelledQuestion("q", ("a", 17), "bakery")]
+
+
+def test_it_takes_of_dialogues_the_questions_that_have_no_answer() -> None:
+    found = read(DIALOGUES.read_text(), DIALOGUES.name)
+    assert found == [LabelledQuestion("Which motorcycle did Ida buy?")]
+
+
+def test_it_asks_no_more_questions_than_it_can(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(labels, "QUESTIONS_MAX", 2)
+    three = '{"question": "q", "answerable": false}\n' * 3
+    with pytest.raises(RefusedError, match="file: more than 2 questions"):
+        read(three, "file")
+    with pytest.raises(RefusedError, match="3 questions, 2 at most"):
+        label([LabelledQuestion("q")] * 3, principal=principal(), now=NOW)
+
+
+def test_it_labels_what_recall_weighs(me: Principal, fact: Any) -> None:
+    note(me, "The database of the mill listens on port 6001.", project="mill")
+    said(me, "The staging database of the bakery is the one on port 5433.", project="bakery")
+    for project, cwd in (("", ""), ("bakery", "/work/bakery"), ("mill", "/work/mill")):
+        got = recall_notes(ASKED, principal=me, now=NOW, cwd=cwd)
+        (one,) = label([LabelledQuestion(ASKED, ("5433",), project)], principal=me, now=NOW)
+        for source in ("note", "turn"):
+            weighed = [hit.seen for hit in got.weighed if hit.source == source]
+            labelled = [seen.evidence for seen in one.hits if seen.source == source]
+            assert weighed and labelled == weighed, project
+        assert any(seen.evidence.here for seen in one.hits) is bool(project)
+
+
+def test_it_reads_from_the_ledger_what_was_weighed(me: Principal, fact: Any) -> None:
+    got = recall_notes(ASKED, principal=me, now=NOW, cwd="/work/bakery")
+    give_feedback(fact.pk, "useful", principal=me, now=NOW, injection=got.injection)
+    (one,), (hit,) = from_ledger(me)[0].hits, [h for h in got.weighed if h.key == fact.pk]
+    assert hit.seen.here and one.evidence.here
+    for name in ("above", "keyword", "coverage", "score"):
+        kept, weighed = getattr(one.evidence, name), getattr(hit.seen, name)
+        assert kept == pytest.approx(weighed, abs=1e-4), name
+
+
+def test_it_does_not_ask_for_what_is_silenced_where_it_is_asked(me: Principal, fact: Any) -> None:
+    give_feedback(fact.pk, "never", principal=me, now=NOW, project="bakery")
+    there, elsewhere = label(
+        [LabelledQuestion(ASKED, ("5433",), "bakery"), LabelledQuestion(ASKED, ("5433",))],
+        principal=me,
+        now=NOW,
+    )
+    assert there.hits == ()
+    assert [seen.right for seen in elsewhere.hits] == [True]
+
+
+def test_it_names_a_project_that_nobody_has(me: Principal, fact: Any) -> None:
+    with pytest.raises(RefusedError, match="no project bakrey"):
+        label([LabelledQuestion(ASKED, ("5433",), "bakrey")], principal=me, now=NOW)
+
+
+def test_it_counts_what_says_the_same_once(me: Principal, fact: Any) -> None:
+    twin = note(me, FACT, project="bakery")
+    (one,) = label([LabelledQuestion(ASKED, (str(twin.pk),))], principal=me, now=NOW)
+    assert [seen.right for seen in one.hits] == [True]
+
+
+def test_it_takes_numbers_for_ids_and_quoted_digits_for_words(me: Principal, fact: Any) -> None:
+    item = said(me, "The staging database of the bakery listens on port 5433, they said.")
+    other = said(me, f"The bakery has {item.pk} staging databases and a production database.")
+    rights = {
+        given: {hit.evidence.coverage for hit in one.hits if hit.right and hit.source == "turn"}
+        for given in (item.pk, f"raw:{item.pk}", str(item.pk))
+        for one in label([LabelledQuestion(ASKED, (given,))], principal=me, now=NOW)
+    }
+    assert rights[item.pk] == rights[f"raw:{item.pk}"]
+    assert len(rights[item.pk]) == 1
+    assert other.pk != item.pk and rights[str(item.pk)] != rights[item.pk]
+
+
+def test_it_looks_for_words_in_the_first_pages_of_an_item_alone(
+    me: Principal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said(me, "The staging database of the bakery listens on a port, and that port is 5433.")
+    asked = [LabelledQuestion(ASKED, ("port is 5433",))]
+    assert any(hit.right for hit in label(asked, principal=me, now=NOW)[0].hits)
+    monkeypatch.setattr(labels, "BODY_CHARACTERS_MAX", 40)
+    assert not any(hit.right for hit in label(asked, principal=me, now=NOW)[0].hits)
+
+
+@pytest.mark.parametrize("injected", [True, False])
+def test_it_leaves_out_what_was_taken_back_wherever_it_was(
+    me: Principal, fact: Any, injected: bool
+) -> None:
+    got = ask(me)
+    give_feedback(fact.pk, "useful", principal=me, now=NOW, injection=got.injection)
+    again = got.injection if injected else None
+    give_feedback(fact.pk, "withdrawn", principal=me, now=NOW, injection=again)
+    assert from_ledger(me) == [] and useful(me) == []
+
+
+def test_it_learns_nothing_of_finding_from_what_is_outdated(me: Principal, fact: Any) -> None:
+    got = ask(me)
+    give_feedback(fact.pk, "useful", principal=me, now=NOW, injection=got.injection)
+    give_feedback(fact.pk, "outdated", principal=me, now=NOW, injection=got.injection)
+    assert from_ledger(me) == [] and useful(me) == []
+
+
+def test_it_reads_the_latest_words_alone(
+    me: Principal, fact: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(2):
+        got = ask(me)
+        give_feedback(fact.pk, "useful", principal=me, now=NOW, injection=got.injection)
+    assert len(from_ledger(me)) == 2
+    monkeypatch.setattr(labels, "LEDGER_MAX", 1)
+    assert len(from_ledger(me)) == 1
 
 
 def run(*arguments: str) -> tuple[dict[str, Any], int]:
@@ -259,19 +379,39 @@ def test_it_ends_with_one_sentence_when_there_is_nothing_to_adopt(me: Principal)
     assert refused.value.returncode == 2
 
 
+def test_it_reads_no_file_that_is_too_large(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = questions(tmp_path / "questions.jsonl", 9)
+    monkeypatch.setattr("recall.management.commands.calibrate.FILE_BYTES_MAX", 100)
+    with pytest.raises(CommandError, match="100 at most") as refused:
+        call_command("calibrate", "--questions", given)
+    assert refused.value.returncode == 2
+
+
 def test_it_trains_a_ranker_on_labels_and_adopts_it_when_it_is_better(
     me: Principal, fact: Any, tmp_path: Path
 ) -> None:
     for number in range(6):
         note(me, f"The oven number {number} of the bakery needs {200 + number} degrees.")
     given = questions(tmp_path / "questions.jsonl", 40)
+    backwards = Ranker(tuple(-weight for weight in shipped_ranker().weights))
+    adopt_ranker(backwards, BETTER, embedder=NAME, principal=me, reason="a test", now=NOW)
     report, code = run("--questions", given, "--rank", "--adopt", "--reason", "a test")
     assert code == 0
     assert report["new"]["questions"] == report["before"]["questions"] == 40
     assert report["better"]
-    assert report["new"]["loss"] < report["before"]["loss"]
-    assert in_force(NAME).ranker_calibration == report["adopted"] == Calibration.objects.get().pk
+    assert report["new"]["mrr10"] > report["before"]["mrr10"]
+    newest = Calibration.objects.latest("pk")
+    assert in_force(NAME).ranker_calibration == report["adopted"] == newest.pk
     assert run()[0]["ranker_calibration"] == report["adopted"]
+
+
+def test_it_refuses_a_ranker_that_no_recall_could_read(me: Principal) -> None:
+    endless = Ranker(tuple(99.0 for _ in FEATURES))
+    with pytest.raises(RefusedError, match="Every weight is a number between"):
+        adopt_ranker(endless, BETTER, embedder=NAME, principal=me, reason="", now=NOW)
+    assert not Calibration.objects.exists()
 
 
 def test_it_refuses_a_ranker_that_is_worse_on_held_out_folds(me: Principal) -> None:
@@ -288,10 +428,7 @@ def test_it_obeys_an_adopted_ranker_and_says_so(me: Principal, fact: Any) -> Non
     backwards = Ranker(tuple(-weight for weight in shipped_ranker().weights))
     note(me, "The production database of the mill listens on port 6001, not on another one.")
     first = [hit.key for hit in ask(me).weighed if hit.source == "note"]
-    better = Comparison(
-        Measured(40, 1.0, 0.9, 0.9, 0.9), Measured(40, 2.0, 0.8, 0.8, 0.8), ridge=10.0
-    )
-    row = adopt_ranker(backwards, better, embedder=NAME, principal=me, reason="a test", now=NOW)
+    row = adopt_ranker(backwards, BETTER, embedder=NAME, principal=me, reason="a test", now=NOW)
     assert in_force(NAME).ranker_calibration == row.pk
     turned = [hit.key for hit in ask(me).weighed if hit.source == "note"]
     assert turned == first[::-1]

@@ -8,9 +8,10 @@ from datetime import timedelta
 import pytest
 from django.core.management import CommandError, call_command
 
+from memory import verdicts
 from memory.access import principal
-from memory.models import Injection
-from tests.recall.making import NOW, note, said
+from memory.models import DedupVerdict, Injection
+from tests.recall.making import NOW, evidence, note, said
 
 pytestmark = pytest.mark.django_db
 
@@ -63,6 +64,40 @@ def test_it_explains_each_hit_when_asked(capsys: pytest.CaptureFixture[str]) -> 
         assert told in out, told
     told = json.loads(run(capsys, ASKED, "--explain", "--json"))
     assert told["weighed"][0]["features"] and told["words"] and "calibration" in told
+
+
+def test_it_explains_first_what_went_out_as_it_was_read(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    alice = principal()
+    item = said(alice, f"Mind you: {PORT}", project="harbor")
+    one = note(alice, PORT, project="harbor")
+    evidence(one, item, PORT)
+    refused = note(alice, "Semicolons separate the columns of the export.")
+    out = run(capsys, ASKED, "--cwd", "/src/harbor", "--explain")
+    heads = [line for line in out.splitlines() if line.startswith("#")]
+    assert [head.split("  ")[0] for head in heads] == [
+        f"#1 note {one.pk}", f"#2 note {refused.pk}",
+    ]  # fmt: skip
+    assert heads[0].endswith("injected") and heads[1].endswith("left out")
+    assert f"turns {item.pk}" in out, "the turn is told by the note that stands for it"
+
+
+def test_it_explains_what_became_of_a_note_of_the_past(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    alice = principal()
+    old, new = (
+        note(alice, PORT.replace("3.", f"{n}."), valid_from=NOW - timedelta(days=30 - n * 10),
+             created_at=NOW - timedelta(days=30 - n * 10))
+        for n in range(2)
+    )  # fmt: skip
+    row = DedupVerdict.objects.create(owner=alice, note=new, target=old, verdict="supersede")
+    verdicts.apply(row, now=NOW - timedelta(days=5))
+    day = (NOW - timedelta(days=25)).date().isoformat()
+    for more in ((), ("--query",)):
+        out = run(capsys, ASKED, "--as-of", day, "--explain", *more)
+        assert f"superseded today by {new.pk} {new.title}" in out, more
 
 
 def test_it_answers_a_query_with_both_sources(capsys: pytest.CaptureFixture[str]) -> None:

@@ -366,9 +366,30 @@ def test_it_runs_by_command_and_leaves_its_run(
     call_command("impact", "--dry-run", "--json")
     assert json.loads(capsys.readouterr().out) == {"pending": {"impact": 1}}
     call_command("impact", "--json")
-    assert json.loads(capsys.readouterr().out)["used"] == 1
+    report = json.loads(capsys.readouterr().out)
+    assert report["used"] == 1
+    assert report["used_rate"] == {
+        "days": DAYS_BACK_MAX, "checked": 1, "used": 1, "rate": 1.0,
+        "by_method": {"overlap": {"checked": 1, "used": 1}},
+    }  # fmt: skip
     run = StageRun.objects.get(stage="impact")
     assert (run.status, run.report["checked"]) == ("done", 1)
+
+
+def test_it_tells_the_rate_of_the_last_days_in_a_terminal(
+    configure: Configure, alice: Principal, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call_command("impact")
+    assert f"used rate: days {DAYS_BACK_MAX}" in capsys.readouterr().out
+    for days, reply in ((1, USED), (2, UNUSED), (3, USED), (DAYS_BACK_MAX + 1, UNUSED)):
+        at = timezone.now() - timedelta(days=days)
+        inject(alice, fact(alice), session=f"s{days}", at=at)
+        say(alice, PROMPT, reply, session=f"s{days}", at=at)
+        if days > DAYS_BACK_MAX:
+            continue
+        impact()
+    call_command("impact")
+    assert "checked 3, used 2, rate 0.6667" in capsys.readouterr().out
 
 
 def test_it_runs_by_the_clock(configure: Configure, alice: Principal) -> None:

@@ -8,12 +8,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from memory import retire, verdicts
 from memory.errors import NotFound, RefusedError
 from memory.models import DedupVerdict, Evidence, Note, Principal, RawItem
 from recall.feedback import give_feedback
-from recall.links import EXPANSIONS, open_note
+from recall.links import CHAIN_VERDICTS_MAX, EXPANSIONS, open_note
 from recall.reader import reader
 from recall.search import Past
 from tests.recall.making import NOW, client, evidence, note, people, turn
@@ -299,3 +301,32 @@ def test_it_says_that_a_note_was_withdrawn_for_another_reason() -> None:
     retire.retire([one.pk], reason="redistilled", now=NOW)
     got = opened(one.pk, alice)
     assert (got["state"], got["replaced_by"]) == ("retired", None)
+
+
+def test_it_reads_no_more_than_it_could_show() -> None:
+    alice = people().alice
+    one = note(alice, "Turn.", embedding=None)
+    items = [turn(alice, f"Turn. {n}", metadata={"much": "x" * 1_000}) for n in range(60)]
+    Evidence.objects.bulk_create(
+        Evidence(note=one, raw_item=item, quote="Turn.", start=0, end=5, sha256="0" * 64)
+        for item in items
+    )
+    with CaptureQueriesContext(connection) as asked:
+        got = open_note(one.pk, who=reader(alice, None), now=NOW, characters=2_000)
+    assert 0 < len(got["evidence"]) < 20
+    assert len(got["evidence"]) + got["omitted"]["evidence"] == 60
+    edges = [query["sql"] for query in asked if 'FROM "memory_evidence"' in query["sql"]]
+    assert any("LIMIT" in sql for sql in edges)
+    items_read = [query["sql"] for query in asked if 'FROM "memory_rawitem"' in query["sql"]]
+    assert items_read and not any('"metadata"' in sql for sql in items_read)
+
+
+def test_it_tells_of_a_long_chain_what_is_next_to_the_note() -> None:
+    alice = people().alice
+    one = note(alice, "Port is 5433.", embedding=None)
+    for number in range(CHAIN_VERDICTS_MAX + 5):
+        DedupVerdict.objects.create(
+            owner=alice, note=one, target=one, verdict="distinct", reasoning=f"{number}"
+        )
+    chain = opened(one.pk, alice, "chain", characters=100_000)["chain"]
+    assert len(chain) == CHAIN_VERDICTS_MAX

@@ -7,6 +7,7 @@ from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
+import numpy as np
 import pytest
 from django.core.management import CommandError, call_command
 
@@ -14,13 +15,13 @@ from memory.access import principal
 from memory.errors import RefusedError
 from memory.llm.minilm import NAME
 from recall.calibration import adopt_ranker, in_force
-from recall.features import FEATURES
+from recall.features import FEATURES, FEW
 from recall.labels import LabelledQuestion, examples
 from recall.models import Calibration
 from recall.query import recall_query
 from recall.ranker import Ranker, shipped
-from recall.training import Comparison, Measured
-from tests.recall.making import NOW, note
+from recall.training import FOLDS, Comparison, Measured, measure
+from tests.recall.making import NOW, note, said
 
 pytestmark = pytest.mark.django_db
 
@@ -76,8 +77,40 @@ def test_it_learns_from_what_recall_weighs_now() -> None:
     assert one.matrix.shape == (2, len(FEATURES))
     assert one.labels.sum() == one.evidence == 1
     right = one.matrix[one.labels][0]
-    assert right[FEATURES.index("coverage")] == 1.0, "two candidates are one deviation apart"
+    # Two candidates are one deviation apart, which counts as little as two are few.
+    assert right[FEATURES.index("coverage")] == pytest.approx(2 / (2 + FEW))
     assert str(short.pk) not in str(one)
+
+
+def test_it_counts_evidence_that_no_candidate_bears() -> None:
+    long, _ = note(principal(), LONG), note(principal(), SHORT)
+    asked = [
+        LabelledQuestion(ASKED, (str(long.pk), "words that stand nowhere")),
+        LabelledQuestion(ASKED, ("words that stand nowhere",)),
+        LabelledQuestion(ASKED),
+        LabelledQuestion("ok", (str(long.pk),)),
+    ]
+    made = examples(asked, principal=principal(), now=NOW)
+    notes = [one for one in made if len(one.labels)]
+    assert [(int(one.labels.sum()), one.evidence) for one in notes] == [(1, 2), (0, 1)]
+    judged = measure(made, np.zeros(len(FEATURES)))
+    assert judged.recall10 < 0.5
+
+
+def test_what_the_other_source_bears_is_not_missed() -> None:
+    item = said(principal(), "They said that the staging database of the bakery has port 5433.")
+    note(principal(), SHORT)
+    (one,) = examples([LabelledQuestion(ASKED, (item.pk,))], principal=principal(), now=NOW)
+    assert (int(one.labels.sum()), one.evidence) == (1, 1)
+
+
+def test_it_holds_both_sources_of_a_question_out_together() -> None:
+    said(principal(), "They said that the staging database of the bakery has port 5433.")
+    note(principal(), LONG)
+    asked = [LabelledQuestion(ASKED, ("5433",))] * (FOLDS + 1)
+    made = examples(asked, principal=principal(), now=NOW)
+    groups = [one.group for one in made]
+    assert groups[0::2] == groups[1::2] == ["0", "1", "2", "3", "4", "0"]
 
 
 def test_the_command_trains_on_nothing_from_a_handful_of_questions(tmp_path: Path) -> None:

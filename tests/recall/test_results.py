@@ -147,7 +147,7 @@ def test_it_leaves_out_what_was_retired_or_silenced_while_a_reranker_was_asked(
     assert {hit.key for hit in hits} == {gone.pk, hushed.pk, kept.pk, item.pk}
     retire.retire([gone.pk], reason="redistilled", now=NOW)
     give_feedback(hushed.pk, "never", principal=alice, now=NOW)
-    asked = {"principal": alice, "here": None}
+    asked: dict[str, Any] = {"principal": alice, "here": None}
     unasked, said_of_it = second_opinion(got, hits, **asked, prompt=False)
     assert (len(unasked), said_of_it.shown) == (4, 0), "without a reranker nobody waited"
     shared.cache_clear()

@@ -118,9 +118,8 @@ def test_it_ends_when_replacements_run_in_a_circle() -> None:
 def test_it_asks_once_when_everything_holds() -> None:
     alice = people().alice
     rows = [{"id": note(alice, f"{PORT} {n}", embedding=None).pk} for n in range(5)]
-    with CaptureQueriesContext(
-        connection,
-    ) as asked:
-        assert {one["state"] for one in stale(rows, who=reader(alice, None), now=NOW)} == {"live"}
+    who = reader(alice, None)
+    with CaptureQueriesContext(connection) as asked:
+        assert {one["state"] for one in stale(rows, who=who, now=NOW)} == {"live"}
     assert len(asked) == 1
     assert stale([], who=reader(alice, None), now=NOW) == []

@@ -157,8 +157,11 @@ def test_it_is_not_better_by_its_scale_alone() -> None:
 
 
 def test_what_tells_all_evidence_apart_still_has_weights_that_a_recall_can_read() -> None:
-    ranker, _ = train(questions(60, sure=60.0), weighing(cosine=1.0), trained={})
-    assert parse(ranker.as_json()).weights[COSINE] > 0
+    matrix = np.zeros((2, len(FEATURES)))
+    matrix[:, COSINE] = 0.2, -0.2
+    made = [Example(matrix, np.array([True, False]), 1, str(n % 4)) for n in range(40)]
+    ranker, _ = train(made, weighing(cosine=1.0), trained={})
+    assert parse(ranker.as_json()).weights[COSINE] > 1.0
 
 
 @pytest.mark.parametrize("worse", ["recall5", "recall10", "mrr10", "loss"])

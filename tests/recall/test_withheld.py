@@ -7,9 +7,10 @@ from datetime import timedelta
 import pytest
 
 from memory import retire
+from recall.feedback import give_feedback
 from recall.notes import recall_notes
 from recall.query import recall_query
-from recall.withheld import AIMED, ASKS, OUTDATED, SAME_SESSION
+from recall.withheld import AIMED, ASKS, OUTDATED, SAME_SESSION, SILENCED
 from tests.recall.making import NOW, evidence, note, people, said
 
 pytestmark = pytest.mark.django_db
@@ -58,3 +59,13 @@ def test_it_does_not_bring_back_as_a_turn_what_was_corrected_as_a_note() -> None
     assert (hit.key, hit.state) == (item.pk, "outdated")
     retire.revive(old.pk)
     assert SPOKEN in recall_notes(ASKED, principal=alice, now=NOW).text
+
+
+def test_it_gives_no_other_turn_that_says_what_somebody_silenced() -> None:
+    alice = people().alice
+    silenced = note(alice, SPOKEN)
+    item = said(alice, f"As I said: {SPOKEN.lower()}", session="s9")
+    give_feedback(silenced.pk, "never", principal=alice, now=NOW)
+    got = recall_notes(ASKED, principal=alice, now=NOW)
+    assert (got.text, {hit.key: hit.withheld for hit in got.weighed}) == ("", {item.pk: SILENCED})
+    assert recall_query(ASKED, principal=alice, now=NOW).hits == ()

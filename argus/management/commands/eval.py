@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, TextIO
@@ -54,11 +55,22 @@ class Command(ArgusCommand):
         with plain_errors(refused=EXIT_USAGE), ended_by_sigterm(), ExitStack() as stack:
             # First, so that nothing is made for a file that cannot be read, or written.
             dataset = files.read(options["dataset"]) if options["dataset"] else None
+            _check(options)
             out = _opened(options["predictions"], stack)
             done = run(dataset, limit=options["limit"], progress=progress)
-            for one in done.predictions if out else ():
-                print(json.dumps(one.as_json(), ensure_ascii=False), file=out)
+            if out:
+                for one in done.predictions:
+                    out.write(json.dumps(one.as_json(), ensure_ascii=False) + "\n")
+                out.close()
+                # Only now: a run that fails leaves the file of the run before.
+                os.replace(out.name, options["predictions"])
         self.say(dict(done.report), as_json=options["json"], line="\n".join(lines(done.report)))
+
+
+def _check(options: dict[str, Any]) -> None:
+    out, given = options["predictions"], options["dataset"]
+    if out and given and Path(out).exists() and Path(given).exists() and Path(out).samefile(given):
+        raise CommandError(f"--predictions would write over {given}.", returncode=EXIT_USAGE)
 
 
 def run(dataset: Dataset | None, *, limit: int | None = None, progress: bool = False) -> Evaluation:
@@ -94,7 +106,7 @@ def _opened(path: str | None, stack: ExitStack) -> TextIO | None:
     if path is None:
         return None
     try:
-        return stack.enter_context(Path(path).open("w", encoding="utf-8"))
+        return stack.enter_context(Path(f"{path}.part").open("w", encoding="utf-8"))
     except OSError as error:
         raise CommandError(
             f"{path} cannot be written: {error.strerror}", returncode=EXIT_USAGE

@@ -108,10 +108,10 @@ def _recalled(recalled: Recalled, *, why: bool) -> str:
         question = searched.question
         lines.append(f"embedder: {question.model}; terms: {' '.join(question.words)}")
         lines += [f"without {name}: {why_not}" for name, why_not in searched.degraded.items()]
-    told = [(hit, True) for hit in recalled.hits]
-    told += [(hit, False) for hit in _left_out(recalled)]
+    hits = [(hit, True) for hit in recalled.hits]
+    hits += [(hit, False) for hit in _left_out(recalled)]
     lines += [_why(hit, rank, out) if why else _row(hit, rank, out)
-              for rank, (hit, out) in enumerate(told[:EXPLAINED_MAX], start=1)]  # fmt: skip
+              for rank, (hit, out) in enumerate(hits[:EXPLAINED_MAX], start=1)]  # fmt: skip
     lines.append(f"{recalled.milliseconds:.0f} ms, injection {recalled.injection}")
     return "\n".join([*lines, recalled.text] if recalled.text else lines)
 

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from memory.lexical import BM25_B, BM25_K1
 from memory.text.stem import stem
 from memory.text.stopwords import STOP_WORDS
 from memory.text.words import terms, words
@@ -45,7 +46,7 @@ def test_it_scores_as_the_reference_does() -> None:
     bm25s = pytest.importorskip("bm25s")
     made = shelf()
     tokens = [[stem(w) for w in words(text) if w not in STOP_WORDS] for text in SAID]
-    reference = bm25s.BM25(method="lucene", k1=1.5, b=0.75)
+    reference = bm25s.BM25(method="lucene", k1=BM25_K1, b=BM25_B)
     reference.index(tokens, show_progress=False)
     for question in ("redis port", "sessions on monday", "bread queue server"):
         asked = [stem(term) for term in terms(question)]

@@ -91,13 +91,15 @@ def test_it_counts_words_that_several_items_hold_as_borne_out_by_any() -> None:
         ("{", "not JSON"),
         ("[]", 'neither "items" nor "question"'),
         ('{"question": "q", "evidence": ["nowhere"]}', "'nowhere' is no item's id"),
-        ('{"question": "q", "evidence": ["..."]}', "is no item's id"),
+        ('{"question": "q", "evidence": ["..."]}', "has no words"),
         ('{"question": "q"}', "needs evidence"),
         ('{"question": "q", "evidence": ["a"], "answerable": false}', "needs evidence"),
         ('{"question": " ", "evidence": ["a"]}', "the question is empty"),
         ('{"question": 3, "evidence": ["a"]}', "question must be a text"),
         ('{"question": "q", "evidence": "a"}', "evidence must be a list"),
         ('{"question": "q", "evidence": [3]}', "evidence must be a list of texts"),
+        ('{"question": "q", "evidence": [true]}', "evidence must be a list of texts"),
+        ('{"question": "q", "pool": "a", "project": "b", "answerable": false}', "and differ"),
         ('{"question": "q", "evidense": ["a"]}', "'evidense' is not known here"),
         ('{"items": ["a"]}', "an item must be an object"),
         ('{"items": [{"id": "n"}]}', "an item needs a text"),
@@ -111,6 +113,26 @@ def test_it_says_what_is_wrong_on_which_line(line: str, said: str) -> None:
     with pytest.raises(DatasetProblem) as caught:
         lines.read([*ITEMS, line, good], "mine.jsonl")
     assert str(caught.value).startswith("mine.jsonl:3: ") and said in str(caught.value)
+
+
+def test_it_takes_project_for_pool() -> None:
+    items = '{"project": "b", "items": [{"id": "a", "text": "Port 8443."}]}'
+    dataset = lines.read([items, '{"pool": "b", "question": "Which?", "evidence": ["a"]}'], "m")
+    assert dataset.questions[0].facts == (frozenset({"b/a"}),)
+
+
+def test_it_reads_the_questions_of_one_s_own_memory() -> None:
+    given = [
+        '{"question": "Which?", "evidence": ["port 8443", 17], "category": "x", "pool": "b"}',
+        "",
+        '{"question": "Who?", "answerable": false, "project": "b"}',
+    ]
+    assert list(lines.questions(given, "m")) == [
+        lines.Line(1, "Which?", ("port 8443", 17), "b", "x"),
+        lines.Line(3, "Who?", (), "b"),
+    ]
+    with pytest.raises(DatasetProblem, match="m:1: items stand here"):
+        list(lines.questions(ITEMS, "m"))
 
 
 def test_it_says_when_nothing_is_asked() -> None:
