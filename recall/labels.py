@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
 from typing import Any
@@ -39,6 +39,7 @@ from recall.scoring import Hit, weigh_all
 from recall.search import Searched, search
 from recall.training import FOLDS, Example
 from recall.where import where
+from recall.withheld import withhold
 
 #: Words of feedback that are read, the latest.
 # Why: a hundred times what floors are proposed from, and still one read; what is older was said of
@@ -228,9 +229,19 @@ class _Engine:
         return searched
 
     def weigh(self, searched: Searched, question: LabelledQuestion) -> list[Hit]:
-        """Everything found as hits, in the order of recall."""
+        """Everything found that a prompt may be given as hits, in the order of recall."""
         project = self._projects.get(question.project)
-        return weigh_all(searched, self._rules.floors, project=project, now=self._now)
+        weighed = weigh_all(searched, self._rules.floors, project=project, now=self._now)
+        # What the floors in force refuse is judged, too: others are on trial.
+        cleared = [replace(hit, judged=replace(hit.judged, refused="")) for hit in weighed]
+        judged = withhold(
+            cleared,
+            principal=self._principal,
+            now=self._now,
+            silenced=searched.silenced,
+            prompt=True,
+        )
+        return [hit for hit in judged if not hit.withheld]
 
 
 def _bar(questions: Sequence[LabelledQuestion], progress: bool) -> Iterable[LabelledQuestion]:

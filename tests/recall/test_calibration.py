@@ -226,6 +226,13 @@ def test_it_labels_what_recall_weighs(me: Principal, fact: Any) -> None:
         assert any(seen.evidence.here for seen in one.hits) is bool(project)
 
 
+def test_it_labels_no_turn_that_no_prompt_is_given(me: Principal) -> None:
+    said(me, "On which port does the staging database of the bakery listen, 5433?")
+    said(me, "I think the staging database of the bakery listens on port 5433.")
+    (one,) = label([LabelledQuestion(ASKED, ("5433",))], principal=me, now=NOW)
+    assert [hit.right for hit in one.hits] == [True]
+
+
 def test_it_reads_from_the_ledger_what_was_weighed(me: Principal, fact: Any) -> None:
     got = recall_notes(ASKED, principal=me, now=NOW, cwd="/work/bakery")
     give_feedback(fact.pk, "useful", principal=me, now=NOW, injection=got.injection)
