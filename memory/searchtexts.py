@@ -308,7 +308,7 @@ _TURN = """
 WITH turned AS (
     UPDATE memory_posting p SET live = %(live)s
     FROM memory_searchtext s JOIN memory_note n ON n.id = s.note_id
-    WHERE s.note_id = ANY(%(notes)s) AND (n.deleted_at IS NULL) = %(live)s
+    WHERE s.note_id = ANY(%(notes)s) AND (n.deleted_at IS NOT NULL) = %(retired)s
       AND p.text_id = s.id AND p.live IS DISTINCT FROM %(live)s
     RETURNING p.owner_id, p.term, p.text_id, s.length
 ), terms AS (
@@ -335,4 +335,7 @@ def _turn(notes: Collection[UUID], *, live: bool) -> None:
             " (SELECT owner_id FROM memory_note WHERE id = ANY(%s)) ORDER BY owner_id FOR UPDATE",
             [list(notes)],
         )
-        cursor.execute(_TURN, {"notes": list(notes), "live": live, "sign": 1 if live else -1})
+        sign = 1 if live else -1
+        cursor.execute(
+            _TURN, {"notes": list(notes), "live": live, "retired": not live, "sign": sign}
+        )

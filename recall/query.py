@@ -20,14 +20,14 @@ from memory.text.secrets import redact
 from memory.text.tongue import tongue
 from recall.block import line
 from recall.budget import ANSWER_CHARACTERS, Budget
-from recall.calibration import in_force
+from recall.calibration import InForce, in_force
 from recall.floors import SOURCES, Source, told
 from recall.injections import record
 from recall.reranking import Reranking, shown_to_reranker
 from recall.results import as_json, fold, read, second_opinion
 from recall.scoring import Hit, weigh_all
 from recall.search import Past, Searched, search
-from recall.where import where
+from recall.where import Where, where
 from recall.withheld import withhold
 
 #: Results of a query when nothing else is asked for.
@@ -137,7 +137,25 @@ def recall_query(
         reranking,
         round((time.perf_counter() - started) * 1000, 2),
     )
-    injection = record(
+    options = {
+        "limit": limit, "sources": list(sources), "project": project,
+        **(past.as_json() if past else {}),
+    }  # fmt: skip
+    injection = _record(answered, text, here, rules, options, principal=principal, now=now)
+    return replace(answered, injection=injection)
+
+
+def _record(
+    answered: Answered,
+    text: str,
+    here: Where,
+    rules: InForce,
+    options: Mapping[str, Any],
+    *,
+    principal: Principal,
+    now: datetime,
+) -> int:
+    return record(
         "query",
         here,
         principal=principal,
@@ -148,17 +166,12 @@ def recall_query(
         weighed=answered.weighed,
         floors=answered.floors_told,
         rules=rules,
-        options={
-            "limit": limit, "sources": list(sources), "project": project,
-            "reranking": reranking.as_json(),
-            **(past.as_json() if past else {}),
-        },
-        searched=searched,
+        options={**options, "reranking": answered.reranking.as_json()},
+        searched=answered.searched,
         omitted=answered.omitted,
         text="\n".join(line(hit.facts) for hit in answered.hits),
         milliseconds=answered.milliseconds,
-    )  # fmt: skip
-    return replace(answered, injection=injection)
+    )
 
 
 def _fitting(hits: Sequence[Hit], characters: int) -> tuple[Hit, ...]:

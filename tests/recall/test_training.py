@@ -148,7 +148,7 @@ def test_a_question_without_candidates_is_a_miss() -> None:
 
 
 def test_it_is_not_better_by_its_scale_alone() -> None:
-    made = questions(120, sure=1.0)
+    made = questions(60, sure=1.0)
     learned, _ = train(made, BLANK, trained={})
     flat = Ranker(tuple(weight / 3 for weight in learned.weights))
     steep = Ranker(tuple(weight * 3 for weight in learned.weights))
