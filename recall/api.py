@@ -25,7 +25,7 @@ from recall.feedback import REASON_CHARACTERS_MAX, give_feedback
 from recall.floors import SOURCES
 from recall.notes import NOTES_ASKED_MAX, NOTES_MAX, Wanted, recall_notes
 from recall.opened import read_note, read_turn
-from recall.query import LIMIT, LIMIT_MAX, recall_query
+from recall.query import LIMIT, LIMIT_MAX, QUERY_CHARACTERS_MAX, recall_query
 from recall.search import Past
 
 #: Characters of a session's name and of a path.
@@ -37,6 +37,16 @@ PATH_CHARACTERS_MAX = 4_096
 Session = Annotated[str, Field(max_length=SESSION_CHARACTERS_MAX)]
 Folder = Annotated[str, Field(max_length=PATH_CHARACTERS_MAX)]
 Budget = Annotated[int, Field(ge=ANSWER_CHARACTERS_MIN, le=ANSWER_CHARACTERS_MAX)]
+
+
+def _question(text: str) -> str:
+    # Not a constraint of the field: that refuses half a surrogate pair, which is cleaned later.
+    if not text.strip() or len(text) > QUERY_CHARACTERS_MAX:
+        raise ValueError(f"from 1 to {QUERY_CHARACTERS_MAX} characters, not all blank")
+    return text
+
+
+Question = Annotated[str, AfterValidator(_question)]
 #: An instant; one without a zone is meant in UTC.
 Moment = Annotated[datetime, AfterValidator(lambda at: at if at.tzinfo else at.replace(tzinfo=UTC))]
 
@@ -66,7 +76,7 @@ class Prompt:
 class Query:
     """A question asked on purpose: both sources (or the one that `sources` names), no gate."""
 
-    query: str
+    query: Question
     cwd: Folder = ""
     session: Session = ""
     project: Annotated[str, Field(max_length=NAME_CHARACTERS_MAX)] = ""

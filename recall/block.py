@@ -60,7 +60,7 @@ def line(note: Mapping[str, Any]) -> str:
         f"shared by {_named(note['shared_by'])}, {speaker}" if note.get("shared_by") else speaker,
     ]
     if note.get("disputed"):
-        told.append("disputed: a newer statement waits for a decision")
+        told.append("disputed: a person decides whether this or another statement holds")
     if note.get("state", "live") != "live":
         heir = note.get("replaced_by")
         told.append(f"{note['state']} since" + (f" by note {heir['id']}" if heir else ""))

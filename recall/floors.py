@@ -107,7 +107,7 @@ RELEVANCE_FLOORS: Mapping[Source, float] = {"note": -1.8, "turn": -0.5}
 #: Share of the highest possible BM25 from which words alone are evidence.
 # Why: beside the floor of relevance anything from .10 to .25 lost no right note.
 # Calibrate: `manage.py calibrate`.
-KEYWORD_FLOORS: Mapping[Source, float] = {"note": 0.15, "turn": 0.25}
+KEYWORD_FLOORS: Mapping[Source, float] = {"note": 0.10, "turn": 0.25}
 
 
 def shipped(embedder: str, *, score: float) -> dict[Source, Floors]:

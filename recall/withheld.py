@@ -56,13 +56,20 @@ def withhold(
         .annotate(said=Left("body", LOOKED_AT_CHARACTERS_MAX))
         .values("pk", "said", "session", "role")
     }
-    outdated = set() if past else _outdated(keys, now)
+    outdated, replaced = (set(), []) if past or not keys else _outdated(keys, now)
     never = _statements(silenced) if keys else ()
     unread = set(looked[TURNS_READ_MAX:])
     return [
         hit
         if hit.source != "turn"
-        else _judged(hit, said[hit.key], hit.key in outdated, never, session, prompt)
+        else _judged(
+            hit,
+            said[hit.key],
+            hit.key in outdated or _says(said[hit.key]["said"], replaced),
+            never,
+            session,
+            prompt,
+        )
         if hit.key in said
         else replace(hit, withheld=UNREAD)
         if hit.key in unread
@@ -84,7 +91,7 @@ def _judged(
     prompt: bool,
 ) -> Hit:
     text = row["said"]
-    if never and any(statement in normalise(text) for statement in never):
+    if _says(text, never):
         return replace(hit, withheld=SILENCED)
     if instruction(text) or harness(text) or poison(text, row["role"] or "assistant"):
         return replace(hit, withheld=AIMED)
@@ -97,16 +104,38 @@ def _judged(
     return hit
 
 
+def _says(text: str, statements: Sequence[str]) -> bool:
+    """Whether a text holds one of these, as texts are compared."""
+    return bool(statements) and any(one in normalise(text) for one in statements)
+
+
 def _statements(notes: Sequence[UUID]) -> list[str]:
     """What those notes say, as texts are compared."""
     contents = Note.objects.as_pipeline().filter(pk__in=notes).values_list("content", flat=True)
     return [normalise(content) for content in contents]
 
 
-def _outdated(items: Sequence[Any], now: datetime) -> set[Any]:
-    """Those of which notes were made that hold no more, every one of them."""
-    if not items:
-        return set()
-    cited = set(Evidence.objects.filter(raw_item__in=items).values_list("raw_item", flat=True))
-    living = Note.objects.as_pipeline().live(now).filter(evidence__raw_item__in=cited)
-    return cited - set(living.values_list("evidence__raw_item", flat=True))
+def _outdated(items: Sequence[Any], now: datetime) -> tuple[set[Any], list[str]]:
+    """Those of which a note was made that was replaced, or of whose notes none holds any more; and
+    what the replaced notes say, wherever else it stands."""
+    cited: dict[Any, list[tuple[bool, bool, str]]] = {}
+    living = set(
+        Note.objects.as_pipeline()
+        .live(now)
+        .values_list("pk", flat=True)
+        .filter(evidence__raw_item__in=items)
+    )
+    edges = Evidence.objects.filter(raw_item__in=items).select_related("note")
+    for edge in edges.only("raw_item_id", "note__content", "note__retired_reason"):
+        note = edge.note
+        holds = note.pk in living
+        replaced = not holds and note.retired_reason == "superseded"
+        cited.setdefault(edge.raw_item_id, []).append((holds, replaced, note.content))
+    over = {
+        item
+        for item, notes in cited.items()
+        if any(replaced for _, replaced, _ in notes) or not any(holds for holds, *_ in notes)
+    }
+    said = [normalise(content) for notes in cited.values() for _, replaced, content in notes
+            if replaced]  # fmt: skip
+    return over, said

@@ -230,7 +230,9 @@ def _hits(recalled: Recalled) -> list[str]:
             f"{at.score:.3f} #{at.rank}" if (at := hit.found.tracks.get(name)) else "-"
             for name in ("semantic", "keyword")
         ]
-        fate = "sent" if hit.key in sent else "below" if hit.judged.refused else "over"
+        fate = "sent" if hit.key in sent else "below" if hit.judged.refused else "folded"
+        if hit.withheld:
+            fate = "withheld"
         what = hit.facts.get("title") or hit.facts.get("excerpt") or f"raw item {hit.key}"
         rows.append([rank, f"{hit.score:.4f}", *tracks, fate, hit.source, what])
     if not rows:

@@ -15,9 +15,11 @@ from memory import searchtexts
 from memory.access import principal
 from memory.models import DedupVerdict, Injection, Note, Principal, RawItem, SearchText
 from memory.text.fence import TAG
+from memory.text.poison import harness, instruction, poison
 from recall.context import recall_context
 from recall.notes import Recalled, Wanted, recall_notes
 from recall.query import recall_query
+from recall.withheld import AIMED
 from tests.memory.books import purge
 from tests.recall.making import NOW, client, evidence, note, notes, people, said, turn
 
@@ -55,6 +57,10 @@ def test_it_hands_over_hostile_text_as_data_from_either_source(source: str, atta
     else:
         said(alice, text, metadata={"speaker": attack})
     got = recall(alice)
+    if source == "turn" and (instruction(text) or harness(text) or poison(text, "user")):
+        # A note passed the gate when it was made; a turn is judged now, and not handed over.
+        assert (got.text, [hit.withheld for hit in got.weighed]) == ("", [AIMED])
+        return
     assert got.outcome == "injected" and [hit.source for hit in got.hits] == [source]
     lines = got.text.splitlines()
     assert len(lines) == 4 and lines[-1] == f"</{TAG}>"

@@ -158,6 +158,9 @@ HOSTILE = [
 def test_it_takes_every_query_for_words(query: str) -> None:
     alice = people().alice
     one, item = note(alice, PORT), said(alice, f"Mind you: {PORT}")
+    if not query:
+        assert searched(query, alice).found == (), "nothing is asked"
+        return
     assert found(query, alice, "semantic", sources=("note",)) == [one.pk]
     assert found(query, alice, "semantic", sources=("turn",)) == [item.pk]
     assert Note.objects.visible_to(alice).count() == 1

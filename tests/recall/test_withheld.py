@@ -69,3 +69,18 @@ def test_it_gives_no_other_turn_that_says_what_somebody_silenced() -> None:
     got = recall_notes(ASKED, principal=alice, now=NOW)
     assert (got.text, {hit.key: hit.withheld for hit in got.weighed}) == ("", {item.pk: SILENCED})
     assert recall_query(ASKED, principal=alice, now=NOW).hits == ()
+
+
+def test_one_correction_is_enough_though_another_note_of_the_turn_holds() -> None:
+    alice = people().alice
+    both = f"{SPOKEN} Deploys run from tags only."
+    item, twin = said(alice, both), said(alice, f"Again: {SPOKEN}", session="s7")
+    old, other = note(alice, SPOKEN), note(alice, "Deploys run from tags only.")
+    evidence(old, item, SPOKEN)
+    evidence(other, item, "Deploys run from tags only.")
+    retire.retire([old.pk], reason="superseded", now=NOW, valid_to=NOW - timedelta(days=1))
+    got = recall_notes(ASKED, principal=alice, now=NOW)
+    assert SPOKEN not in got.text
+    assert {hit.key: hit.withheld for hit in got.weighed if hit.source == "turn"} == {
+        item.pk: OUTDATED, twin.pk: OUTDATED,
+    }  # fmt: skip
