@@ -209,7 +209,9 @@ def test_it_finds_what_others_show_but_counts_its_own_alone() -> None:
     common = made(charlie, "harbor lights", visibility="common")
     made(charlie, "harbor crew", visibility="team")
     indexed()
-    assert {row.pk for row in by_words(alice, "harbor")} == {mine.pk, team.pk, common.pk}
+    found = by_words(alice, "harbor", mates=[bob.pk])
+    assert {row.pk for row in found} == {mine.pk, team.pk, common.pk}
+    assert {row.pk for row in by_words(alice, "harbor")} == {mine.pk, common.pk}
     known = asked(alice, [hashed("harbor")])[False].known
     assert (known.texts, known.holding) == (1, (1,))
     assert by_words(principal("stranger"), "harbor") == [common]
