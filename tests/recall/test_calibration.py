@@ -216,7 +216,7 @@ def test_it_asks_no_more_questions_than_it_can(monkeypatch: pytest.MonkeyPatch) 
 def test_it_labels_what_recall_weighs(me: Principal, fact: Any) -> None:
     note(me, "The database of the mill listens on port 6001.", project="mill")
     said(me, "The staging database of the bakery is the one on port 5433.", project="bakery")
-    for project, cwd in (("", ""), ("bakery", "/work/bakery"), ("mill", "/work/mill")):
+    for project, cwd in (("", ""), ("bakery", "/src/bakery"), ("mill", "/src/mill")):
         got = recall_notes(ASKED, principal=me, now=NOW, cwd=cwd)
         (one,) = label([LabelledQuestion(ASKED, ("5433",), project)], principal=me, now=NOW)
         for source in ("note", "turn"):
@@ -234,7 +234,7 @@ def test_it_labels_no_turn_that_no_prompt_is_given(me: Principal) -> None:
 
 
 def test_it_reads_from_the_ledger_what_was_weighed(me: Principal, fact: Any) -> None:
-    got = recall_notes(ASKED, principal=me, now=NOW, cwd="/work/bakery")
+    got = recall_notes(ASKED, principal=me, now=NOW, cwd="/src/bakery")
     give_feedback(fact.pk, "useful", principal=me, now=NOW, injection=got.injection)
     (one,), (hit,) = from_ledger(me)[0].hits, [h for h in got.weighed if h.key == fact.pk]
     assert hit.seen.here and one.evidence.here
