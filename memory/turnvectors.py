@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from django.db import transaction
 from django.db.models.functions import Left
 
 from memory import claims
@@ -83,17 +84,19 @@ def make(ids: Sequence[int], model: Embedder, origin: Origin) -> dict[int, Conte
             return {ids[0]: error}
         half = len(ids) // 2
         return make(ids[:half], model, origin) | make(ids[half:], model, origin)
-    TurnVector.objects.bulk_create(
-        [
-            TurnVector(raw_item_id=pk, model=model.name, embedding=vector)
-            for pk, vector in zip(ids, vectors, strict=True)
-        ],
-        ignore_conflicts=True,
-    )
-    # What failed before is done now.
-    Claim.objects.filter(
-        stage=origin.stage, unit__in=map(unit_of, ids), parked_at__isnull=True
-    ).delete()
+    # Both or neither: a worker killed between them would leave a claim on what is done.
+    with transaction.atomic():
+        TurnVector.objects.bulk_create(
+            [
+                TurnVector(raw_item_id=pk, model=model.name, embedding=vector)
+                for pk, vector in zip(ids, vectors, strict=True)
+            ],
+            ignore_conflicts=True,
+        )
+        # What failed before is done now.
+        Claim.objects.filter(
+            stage=origin.stage, unit__in=map(unit_of, ids), parked_at__isnull=True
+        ).delete()
     return {}
 
 
