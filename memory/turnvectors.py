@@ -89,7 +89,8 @@ def make(ids: Sequence[int], model: Embedder, origin: Origin) -> dict[int, Conte
         TurnVector.objects.bulk_create(
             [
                 TurnVector(raw_item_id=pk, model=model.name, embedding=vector)
-                for pk, vector in zip(ids, vectors, strict=True)
+                # In one order: two workers at the same turns wait for each other in no circle.
+                for pk, vector in sorted(zip(ids, vectors, strict=True))
             ],
             ignore_conflicts=True,
         )
