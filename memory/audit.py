@@ -116,6 +116,7 @@ def close_run(
     error: str = "",
 ) -> None:
     """Finish the row; the update names only what may change on it."""
+    claims.sweep(run.stage)
     StageRun.objects.filter(pk=run.pk, status="running").update(
         status=status,
         report=report or {},

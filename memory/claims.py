@@ -145,11 +145,26 @@ def hand(run: StageRun) -> str:
     return f"{run.worker}/{run.pk}"
 
 
+# Entries that nobody has and that remember nothing. A worker enters units ahead of what it takes,
+# from a list that may be older than another worker's work: nobody would come for those.
+SWEEP_SQL = """
+DELETE FROM memory_claim WHERE id IN (
+    SELECT id FROM memory_claim WHERE stage = %s AND worker = '' AND parked_at IS NULL
+      AND attempts = 0 AND content_failures = 0 FOR UPDATE SKIP LOCKED)
+"""
+
+
 def let_go(run: StageRun) -> int:
     """Free whatever a run that ended still holds; attempts that it began stay counted."""
     return Claim.objects.filter(stage=run.stage, worker=hand(run)).update(
         worker="", lease_until=None
     )
+
+
+def sweep(stage: str) -> None:
+    """Take out entries that nobody needs; a worker that does need one enters it again."""
+    with connection.cursor() as cursor:
+        cursor.execute(SWEEP_SQL, [stage])
 
 
 def parked(stage: str) -> set[str]:

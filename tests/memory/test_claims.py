@@ -79,6 +79,22 @@ class TestOneAtATime:
         assert claims.begin(held, now=at(LEASE_MINUTES - 1))
         assert take(other, ["unit"], minutes=LEASE_MINUTES + 1) == []
 
+    def test_it_takes_out_entries_that_a_late_list_left_and_nobody_comes_for(self) -> None:
+        quick, late = worker(), worker()
+        seen = UNITS[:3]
+        for held in take(quick, seen):
+            claims.finish(held)
+        mine = take(late, seen, limit=1)
+        assert Claim.objects.count() == 3, "two were entered ahead, and are done"
+        claims.sweep("dedup")
+        assert Claim.objects.count() == 3, "of another stage"
+        claims.sweep("distill")
+        assert list(Claim.objects.values_list("unit", flat=True)) == names(mine)
+        claims.begin(mine[0], now=at(0))
+        claims.let_go(late)
+        claims.sweep("distill")
+        assert Claim.objects.get().attempts == 1, "what it remembers stays"
+
     def test_it_counts_an_attempt_only_where_work_began(self) -> None:
         run = worker()
         first, _ = take(run, UNITS[:2])
