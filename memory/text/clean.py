@@ -6,21 +6,18 @@ what an eye cannot see. Knows nothing about secrets, roles or where the text cam
 
 from __future__ import annotations
 
-import math
-import re
-from collections.abc import Sequence
-from typing import Any
+from memory.text.folding import INVISIBLE
+from memory.text.patterns import late
 
-_SURROGATE = re.compile("[\ud800-\udbff][\udc00-\udfff]|[\ud800-\udfff]")
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import re
+    from collections.abc import Sequence
+    from typing import Any
 
-# C0 and C1 controls but for tab, line breaks and NEL; soft hyphen, joiners, fillers, bidi controls,
-# invisible operators, variation selectors, interlinear marks, musical controls, and the whole plane
-# of tags.
-_INVISIBLE = re.compile(
-    "[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f"
-    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
-    "\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e0fff]+"
-)
+_SURROGATE = late("[\ud800-\udbff][\udc00-\udfff]|[\ud800-\udfff]")
+
+_INVISIBLE = late("[{}]+".format("".join(f"{run[0]}-{run[1]}" for run in INVISIBLE)))
 
 #: Single invisible characters that spell something: joiners (Persian, Indic, emoji) and the emoji
 # selectors.
@@ -77,7 +74,8 @@ def clean(value: Any) -> tuple[Any, bool]:
             fresh = [None] * len(item)
             parent[place] = fresh
             todo.extend((child, fresh, index) for index, child in enumerate(item))
-        elif isinstance(item, float) and not math.isfinite(item):
+        elif isinstance(item, float) and item - item != 0:
+            # NaN and the infinities: any other number less itself is nothing.
             parent[place] = None
             changed = True
         else:

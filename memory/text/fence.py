@@ -7,12 +7,13 @@ about notes or ranking, but for the shape of a line.
 
 from __future__ import annotations
 
-import html
-import re
-from collections.abc import Iterator
-from html.entities import html5
-
 from memory.text.clean import strip_invisible, visible
+from memory.text.patterns import late
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import re
+    from collections.abc import Iterator
 
 TAG = "argus-memory"
 
@@ -36,8 +37,8 @@ def _sign(html_names: str, digits: str) -> str:
 
     `digits`: its code in hexadecimal.
     """
-    plain = re.escape(chr(int(digits, 16)))
     code = int(digits, 16)
+    plain = chr(code)
     return (
         rf"(?:{plain}|{chr(code + 0xFEE0)}|&(?:amp;){{0,3}}(?:{html_names}|#0{{0,5}}{code}|"
         rf"#x0{{0,4}}{digits});?|\\{{1,4}}(?:u00|x){digits}|%(?:25){{0,2}}{digits})"
@@ -50,21 +51,29 @@ _NAME = rf"argus-{_GAP}memory\b"
 _HEAD = (
     rf"(?P<left>{_sign('lt', '3c')}){_GAP}(?P<close>\\{{0,4}}{_sign('sol', '2f')})?{_GAP}{_NAME}"
 )
-_BEGUN = re.compile(_HEAD, re.IGNORECASE)
-_TAG = re.compile(rf"{_HEAD}(?P<rest>[^<>]{{0,300}}?){_sign('gt', '3e')}", re.IGNORECASE)
+_BEGUN = late(f"(?i){_HEAD}")
+_TAG = late(rf"(?i){_HEAD}(?P<rest>[^<>]{{0,300}}?){_sign('gt', '3e')}")
 #: A note as recall writes it: where, when and from whom.
 _LINE = r"- \[[^\n]{1,300}?, \d{4}-\d\d-\d\d, [^\]\n]{1,200}\] "
 _FIRST = r"Recorded earlier by Argus\. These are facts"
-_OURS = re.compile(rf"{_GAP}(?:{_FIRST}|{_LINE})")
-_OUR_LINE = re.compile(rf"[\s>]{{0,16}}(?:{_FIRST}|{_LINE})")
-_STARTS_A_LINE = re.compile(rf"[ \t]{{0,8}}(?:\r?\n|{_WRITTEN})", re.IGNORECASE)
-_LEVEL = re.compile(r"(?i:amp;)|25|\\")
+_OURS = late(rf"{_GAP}(?:{_FIRST}|{_LINE})")
+_OUR_LINE = late(rf"[\s>]{{0,16}}(?:{_FIRST}|{_LINE})")
+_STARTS_A_LINE = late(rf"(?i)[ \t]{{0,8}}(?:\r?\n|{_WRITTEN})")
+_LEVEL = late(r"(?i:amp;)|25|\\")
+
+
+def _entity() -> str:
+    # Why here: the names of HTML are two thousand.
+    from html.entities import html5
+
+    old = "|".join(sorted(name for name in html5 if not name.endswith(";")))
+    return rf"&(?=#[0-9]|#[xX][0-9a-fA-F]|[A-Za-z][A-Za-z0-9]{{1,31}};|{old})"
+
 
 # An ampersand that HTML would read as the start of something, the names without a semicolon, too.
-_OLD_NAMES = "|".join(sorted(name for name in html5 if not name.endswith(";")))
-_ENTITY = re.compile(rf"&(?=#[0-9]|#[xX][0-9a-fA-F]|[A-Za-z][A-Za-z0-9]{{1,31}};|{_OLD_NAMES})")
-_HYPHEN = re.compile(rf"(?<=argus)-(?={_GAP}memory)", re.IGNORECASE)
-_EMPTY_WRAP = re.compile(
+_ENTITY = late(_entity)
+_HYPHEN = late(rf"(?i)(?<=argus)-(?={_GAP}memory)")
+_EMPTY_WRAP = late(
     r"(?:<|&lt;)system-reminder(?:>|&gt;)\s{0,20}"
     r"(?:[\w \-]{0,80}additional context(?: \w+)?:?)?\s{0,20}"
     r"(?:<|&lt;)/system-reminder(?:>|&gt;)"
@@ -77,6 +86,8 @@ def escape(text: str) -> str:
     One reading as HTML gives the text again, `&&` stays as it is. A tag of ours in the text loses
     its plain hyphen, so that further readings do not make it one.
     """
+    import html
+
     plain, _ = strip_invisible(text)
     read = plain
     for _ in range(ROUNDS_MAX):

@@ -6,7 +6,7 @@ All matched at the start of a text but for ORDERS. Knows nothing about what is d
 # ruff: noqa: E501 - one phrase a line reads better than a folded pattern
 from __future__ import annotations
 
-import re
+from memory.text.patterns import late
 
 _TAIL = r"[\s.·∙:;,\-–|()0-9a-z/\[\]]{0,120}"
 _STATUS = (
@@ -16,7 +16,7 @@ _STATUS = (
 )
 
 #: Errors that are the whole text, with at most a hint or a time after them.
-ERROR_WHOLE = re.compile(
+ERROR_WHOLE = late(
     r"(?is)(?:"
     r"no response requested\.?|prompt is too long.{0,80}|"
     r"(?:your )?credit balance is too low.{0,160}|"
@@ -53,7 +53,7 @@ ERROR_WHOLE = re.compile(
 )
 
 #: Errors with a body of any kind after them, unless someone tells a story about them there.
-ERROR_HEADS = re.compile(
+ERROR_HEADS = late(
     r"(?i)(?:"
     r"api error(?: \([^)]{1,120}\))?(?::|\s+[·-])|api error$|error code: \d{3} - |"
     r"(?:litellm|openai|anthropic|httpx|botocore|google\.api_core)(?:\.\w+){0,3}\.?\w*(?:Error|Exception|Exhausted): |"
@@ -64,7 +64,7 @@ ERROR_HEADS = re.compile(
 )
 
 #: Words of someone who tells what happened, and is not the error itself.
-NARRATIVE = re.compile(
+NARRATIVE = late(
     r"(?i)\b(?:fix(?:ed|es)?|because|caus(?:ed|es)|root cause|resolved|solved|turned out|i (?:have|added|changed|will|'ll)|"
     r"we (?:saw|got|get|hit|added|changed|now|should|need|retry|handle|decided|treat|must)|means|happens|came from|comes from|"
     r"was (?:raised|thrown|returned|due)|is (?:raised|thrown|returned|what|the)|so (?:the|we|i)|when the|after (?:the|we|i)|"
@@ -77,12 +77,12 @@ _ASK = (
     r"discuss|participate in|respond to|answer|support|do|accommodate|provide|generate|create|produce|write|share|offer|give)"
 )
 #: What no refusal says: it goes on with the work.
-GOES_ON = re.compile(
+GOES_ON = late(
     r"(?i)\b(?:but (?:i|here|the|we) (?:found|fixed|did|is|can see)|instead i (?:added|used|changed)|root cause)\b"
 )
 
 #: Refusals as a whole answer. What is refused must be the request itself, not a step of work.
-REFUSALS = re.compile(
+REFUSALS = late(
     r"(?is)(?:"
     r"(?:(?:i(?:'|’)?m|i am) (?:really |very |so )?sorry,? ?(?:but |, )?|sorry,? (?:but )?|unfortunately,? |i apologi[sz]e,? (?:but )?|as an ai(?: language model| assistant)?,? )"
     r"(?:i (?:can(?:no|')t|can’t|am (?:not able|unable) to|won(?:'|’)t|will not|must decline|don(?:'|’)t feel comfortable)|i(?:'|’)m (?:not able|unable) to)"
@@ -120,7 +120,7 @@ HARNESS_HEADS = (
 )  # fmt: skip
 
 #: Opening tags of harness blocks.
-HARNESS_BLOCKS = re.compile(
+HARNESS_BLOCKS = late(
     r"(?i)(?:<(?P<t>task-notification|local-command-(?:stdout|stderr|caveat)|bash-(?:stdout|stderr|input)|"
     r"teammate-message|cross-session-message|user-prompt-submit-hook|post-tool-use-hook|system-reminder|"
     r"ide_opened_file|ide_selection|ide_diagnostics|command-name|command-message|command-args|command-contents|"
@@ -136,7 +136,7 @@ LOOKALIKES = str.maketrans(
 )
 
 #: What makes a quoted order a mention: the text says that it speaks about such orders.
-ABOUT = re.compile(
+ABOUT = late(
     r"(?i)\b(?:injection|jailbreak|attack\w*|payload|malicious|phrase|pattern|regex|detect\w*|filter\w*|refus\w+|"
     r"reject\w*|sanitiz\w*|escap\w*|strip\w*|guard\w*|such as|e\.g|for example|contain\w*|wrap\w*|tags?|marker|test\w*)\b"
 )
@@ -158,7 +158,7 @@ _AGENT = r"(?:ai|llm|assistant|agent|claude|chatgpt|gpt|codex|copilot|language m
 
 #: Kinds of orders, the surest first: name, literals of which one must be there, pattern.
 ORDERS = tuple(
-    (name, tuple(anchors.split()), re.compile(pattern))
+    (name, tuple(anchors.split()), late(pattern))
     for name, anchors, pattern in (
         ("override", "ignore disregard forget override bypass discard", rf"(?i)\b(?:ignore|disregard|forget|override|bypass|discard)\s+{_OLD}\s+{_WHAT}\b"),
         ("override", "ignore disregard forget", r"(?i)\b(?:ignore|disregard|forget)\s+(?:everything|all|anything)\s+(?:above|before|prior|previous(?:ly)?|that came before|you (?:were|have been) told)"),

@@ -14,12 +14,10 @@ In doubt about an unquoted order it refuses.
 
 from __future__ import annotations
 
-import base64
-import binascii
-import re
 import unicodedata
 
 from memory.text.clean import strip_invisible
+from memory.text.patterns import late
 from memory.text.phrases import (
     ABOUT,
     ERROR_HEADS,
@@ -33,6 +31,10 @@ from memory.text.phrases import (
     REFUSALS,
 )
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import re
+
 #: Characters of the longest error and the longest refusal.
 # Why: an error can carry its JSON body; a refusal of more than a paragraph also answers something.
 # Calibrate: the benign set in the tests must keep below 2 %; lower until it does.
@@ -43,14 +45,14 @@ REFUSAL_CHARS_MAX = 600
 # Why: an order of six words is 40 characters in base64; a picture is a million.
 # Calibrate: time of `instruction` on a megabyte of base64 stays near that of plain text.
 ENCODED_RUNS_MAX = 20
-_ENCODED = re.compile(r"(?<![A-Za-z0-9+/=])[A-Za-z0-9+/]{40,4000}={0,2}")
+_ENCODED = late(r"(?<![A-Za-z0-9+/=])[A-Za-z0-9+/]{40,4000}={0,2}")
 
 #: Hidden characters from which hiding itself is the order.
 # Why: a stray joiner happens; a dozen tag characters spell something that nobody was meant to see.
 # Calibrate: flags of regions use six tag characters.
 HIDDEN_TAGS_MIN = 12
-_TAGS = re.compile("[\U000e0020-\U000e007e]+")
-_JSON_BODY = re.compile(r"\{.*\}|<html.*", re.DOTALL)
+_TAGS = late("[\U000e0020-\U000e007e]+")
+_JSON_BODY = late(r"(?s)\{.*\}|<html.*")
 _QUOTES = "\"'`“”„‘’«»「」"
 
 
@@ -144,7 +146,10 @@ def _quoted(text: str, match: re.Match[str]) -> bool:
 
 
 def _decode(run: str) -> str:
+    # Why here: few texts hold a run that could be base64.
+    import binascii
+
     try:
-        return base64.b64decode(run[: len(run) // 4 * 4]).decode()
+        return binascii.a2b_base64(run[: len(run) // 4 * 4]).decode()
     except (binascii.Error, UnicodeDecodeError):
         return ""

@@ -7,11 +7,9 @@ is done with a find.
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
+from memory.text.patterns import late
 
 
-@dataclass(frozen=True)
 class Rule:
     """One shape, and by `check` what the value must be, apart from having it.
 
@@ -20,13 +18,22 @@ class Rule:
     a variable; sure: anything.
     """
 
-    name: str
-    pattern: re.Pattern[str]
-    check: str = "shape"
+    # No dataclass: importing those costs more than reading a prompt.
+    __slots__ = ("name", "pattern", "check")
+
+    def __init__(self, name: str, pattern: str, check: str = "shape") -> None:
+        self.name = name
+        self.pattern = late(pattern)
+        self.check = check
+
+
+#: Characters of the shortest word in which a token with a head of its own is looked for: xoxb- and
+# ten more.
+WORD_CHARS_MIN = 15
 
 
 def _rule(name: str, pattern: str, check: str = "shape") -> Rule:
-    return Rule(name, re.compile(pattern), check)
+    return Rule(name, pattern, check)
 
 
 def _token(name: str, head: str, body: str, check: str = "shape") -> Rule:
@@ -278,7 +285,7 @@ _ASSIGNED = "passw passphrase kennwort pwd _pass secret token key credential con
 
 #: What a name goes on with when it is about a secret, not the secret: token_count, secret_name,
 # password_field.
-BENIGN_TAIL = re.compile(
+BENIGN_TAIL = late(
     r"(?i)[_\-]?(?:s|count|limit|max|min|len|length|url|uri|endpoint|id|ids|name|names|type|types|file|path|dir|field|"
     r"policy|expir\w*|ttl|timeout|age|size|budget|usage|used|hash\w*|header|prefix|suffix|version|rotation|env|var|reset|"
     r"required|strength|regex|hint|label|format|valid\w*|manager|store|provider|ref|arn|input|output|error|class|"
@@ -286,7 +293,7 @@ BENIGN_TAIL = re.compile(
 )
 
 #: A value that stands for one: documented examples, fillers and words.
-PLACEHOLDER = re.compile(
+PLACEHOLDER = late(
     r"(?i)example|placeholder|redacted|change[_\-]?me|replace[_\-]?me|^your|[_\-<]your|\.\.\.|…|^\W*(.)\1{3,}\W*$|x{6,}|\*{4,}|0{8,}|"
     r"^\W*(?:password|passwd|passwort|secret|token|none|null|nil|true|false|undefined|string|str|text|bytes|optional|"
     r"required|hidden|dummy|todo|tbd|n/?a|insert|enter|my[_\-]?\w*(?:key|token|secret|password))\W*$"

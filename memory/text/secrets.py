@@ -11,24 +11,27 @@ plain sentences.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-from dataclasses import dataclass
-
 from memory.text.clean import visible
+from memory.text.patterns import late
 from memory.text.secret_rules import (
     ASSIGNMENT,
     BENIGN_TAIL,
     PLACE_ANCHORS,
     PLACEHOLDER,
     TOKEN_ANCHORS,
+    WORD_CHARS_MIN,
     Rule,
 )
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import re
+    from collections.abc import Sequence
 
 #: Passes over a text until nothing changes.
 # Why: one redaction can lay bare the edge of the next; the text of a second call must not change.
 # Calibrate: the property test of idempotence finds a text that needs more.
-PASSES_MAX = 4
+PASSES_MAX = 8
 
 #: Characters from which a value without digits, but with many changes of case, is no word.
 # Why: camelCase names of 20 characters change case three times, random letters ten times.
@@ -46,24 +49,23 @@ WORD_WITH_DIGITS_CHARS_MAX = 4
 # Calibrate: prose about headers ("Bearer tokenValue") must stay.
 HEADER_CASE_CHANGES_MIN = 3
 
-#: The shortest word in which a token with a head of its own is looked for: xoxb- and ten more.
-_LONG = re.compile(r"\S{15,}")
+_LONG = late(rf"\S{{{WORD_CHARS_MIN},}}")
 
 _MARK = "[redacted:"
-_WIDE = re.compile("[\uff01-\uff5e\u3000]")
+_WIDE = late("[\uff01-\uff5e\u3000]")
 _NARROW = {0xFF01 + step: 0x21 + step for step in range(94)} | {0x3000: 0x20}
-_CASE_CHANGE = re.compile(r"[a-z](?=[A-Z])|[A-Z](?=[a-z])")
-_REFERENCE = re.compile(r"\A[A-Za-z_]\w*(?:(?:\.|::|->)[A-Za-z_]\w*)+$")
-_NAME = re.compile(r"\A[A-Za-z][A-Za-z_\-]*$")
-_DATE = re.compile(r"\d{4}-\d\d-\d\d")
-_PATH = re.compile(r"(?:\.{0,2}|~)/|[A-Za-z]:\\|https?:")
-_MATERIAL = re.compile(r"[A-Za-z0-9+/=]{16}")
-_SESSION = re.compile(r"(?i)(?:sess|sid|auth|token|jwt)[\w.\-]{0,20}=[^\s;]{6}")
-_DIGIT = re.compile(r"\d")
-_ALPHA = re.compile(r"[A-Za-z]")
-_SIGN = re.compile(r"[!@#$%^*+=~?]")
-_JOINT = re.compile(r"[-_./:]+")
-_ADDRESS = re.compile(r"[\w.+\-]{1,64}@[\w\-]{1,64}\.[\w.\-]{1,64}$")
+_CASE_CHANGE = late(r"[a-z](?=[A-Z])|[A-Z](?=[a-z])")
+_REFERENCE = late(r"\A[A-Za-z_]\w*(?:(?:\.|::|->)[A-Za-z_]\w*)+$")
+_NAME = late(r"\A[A-Za-z][A-Za-z_\-]*$")
+_DATE = late(r"\d{4}-\d\d-\d\d")
+_PATH = late(r"(?:\.{0,2}|~)/|[A-Za-z]:\\|https?:")
+_MATERIAL = late(r"[A-Za-z0-9+/=]{16}")
+_SESSION = late(r"(?i)(?:sess|sid|auth|token|jwt)[\w.\-]{0,20}=[^\s;]{6}")
+_DIGIT = late(r"\d")
+_ALPHA = late(r"[A-Za-z]")
+_SIGN = late(r"[!@#$%^*+=~?]")
+_JOINT = late(r"[-_./:]+")
+_ADDRESS = late(r"[\w.+\-]{1,64}@[\w\-]{1,64}\.[\w.\-]{1,64}$")
 _OUTCOMES = frozenset(
     ["passed", "failed", "failure", "success", "skipped", "pending", "unknown", "partial", "ignore"]
 )
@@ -75,12 +77,14 @@ rfc7519
 _ALGORITHMS = frozenset(_KNOWN.split())
 
 
-@dataclass(frozen=True)
 class Redacted:
     """A text without its secrets, and how many of each name there were."""
 
-    text: str
-    counts: dict[str, int]
+    __slots__ = ("text", "counts")
+
+    def __init__(self, text: str, counts: dict[str, int]) -> None:
+        self.text = text
+        self.counts = counts
 
 
 def redact(text: str) -> Redacted:

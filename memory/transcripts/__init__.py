@@ -9,25 +9,26 @@ among it). A refusal in the model's own words is a turn: refusing it, with a tra
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timezone, tzinfo
-from pathlib import Path
 from typing import Any, BinaryIO
 
-from memory.transcripts import bookmarks, claude_code, codex, documents, pi, telegram
 from memory.transcripts.lines import parse, read_lines
 from memory.transcripts.turns import BadLine, Item, Reading, Skip, Turn
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pathlib import Path
+
 __all__ = ["BadLine", "Item", "Reading", "SOURCES", "Skip", "Turn", "detect", "read", "walk"]
 
-#: Adapters that read JSONL; the order settles a draw.
-_JSONL: dict[str, Any] = {
-    claude_code.SOURCE: claude_code,
-    codex.SOURCE: codex,
-    pi.SOURCE: pi,
-}
-SOURCES = (*_JSONL, telegram.SOURCE, bookmarks.SOURCE, documents.SOURCE)
+#: Sources whose files are JSONL; the order settles a draw.
+_JSONL = ("claude-code", "codex", "pi")
+SOURCES = (*_JSONL, "telegram", "bookmark", "file")
+#: Adapters whose module has another name than their source.
+_MODULES = {"claude-code": "claude_code", "bookmark": "bookmarks", "file": "documents"}
 
 #: Bytes and lines by which a file is recognised.
 # Why: the first lines of a transcript may be broken, foreign or titles of another session.
@@ -35,7 +36,15 @@ HEAD_BYTES = 64 * 1024
 HEAD_LINES = 40
 
 _UNWALKED = frozenset(("node_modules", "__pycache__", "site-packages"))
-_SUFFIXES = documents.SUFFIXES | {".jsonl", ".ndjson", ".json", ".htm", ".html"}
+_SUFFIXES = frozenset((".jsonl", ".ndjson", ".json", ".htm", ".html"))
+
+
+def _adapter(source: str) -> Any:
+    """The module that reads this source.
+
+    Why late: the hook's process reads the files of one client, and pays for what it imports.
+    """
+    return importlib.import_module("memory.transcripts." + _MODULES.get(source, source))
 
 
 def detect(path: str | Path) -> str | None:
@@ -43,19 +52,18 @@ def detect(path: str | Path) -> str | None:
 
     Raises OSError when the file cannot be opened.
     """
-    path = Path(path)
-    suffix = path.suffix.lower()
-    if suffix in documents.SUFFIXES:
-        return documents.SOURCE
+    suffix = os.path.splitext(path)[1].lower()
+    if suffix in _adapter("file").SUFFIXES:
+        return "file"
     if suffix not in _SUFFIXES:
         return None
-    with path.open("rb") as handle:
+    with open(path, "rb") as handle:
         if suffix in (".jsonl", ".ndjson"):
             return _vote(handle)
         head = handle.read(HEAD_BYTES).decode("utf-8", "replace")
     if suffix == ".json":
-        return telegram.SOURCE if telegram.recognises(head) else None
-    return bookmarks.SOURCE if bookmarks.recognises(head) else None
+        return "telegram" if _adapter("telegram").recognises(head) else None
+    return "bookmark" if _adapter("bookmark").recognises(head) else None
 
 
 def read(
@@ -73,7 +81,6 @@ def read(
     stamps that name none. Raises OSError when the file cannot be read, ValueError for an unknown
     source.
     """
-    path = Path(path)
     reading = Reading() if reading is None else reading
     reading.path = os.path.abspath(str(path))
     source = source or detect(path)
@@ -83,12 +90,13 @@ def read(
         return
     if source not in SOURCES:
         raise ValueError("unknown source {!r}: one of {}".format(source, ", ".join(SOURCES)))
-    with path.open("rb") as handle:
+    with open(path, "rb") as handle:
         status = os.fstat(handle.fileno())
         if offset > status.st_size:
             offset, reading.restarted = 0, True
         modified = datetime.fromtimestamp(max(status.st_mtime, 0), tz=timezone.utc)
-        yield from read_open(handle, path.name, source, offset, reading, zone, modified)
+        name = os.path.basename(path)
+        yield from read_open(handle, name, source, offset, reading, zone, modified)
 
 
 def read_open(
@@ -102,15 +110,15 @@ def read_open(
 ) -> Iterator[Item]:
     """The same for an open, seekable binary handle, whose source is known."""
     reading = Reading(source=source) if reading is None else reading
+    adapter = _adapter(source)
     if source in _JSONL:
-        adapter = _JSONL[source]
         yield from adapter.read(handle, name, offset, reading)
-    elif source == telegram.SOURCE:
-        yield from telegram.read(handle, name, 0, reading, zone)
-    elif source == bookmarks.SOURCE:
-        yield from bookmarks.read(handle, name, 0, reading)
+    elif source == "telegram":
+        yield from adapter.read(handle, name, 0, reading, zone)
+    elif source == "bookmark":
+        yield from adapter.read(handle, name, 0, reading)
     else:
-        yield from documents.read(handle, name, 0, reading, modified_at)
+        yield from adapter.read(handle, name, 0, reading, modified_at)
 
 
 def walk(paths: Iterable[str | Path]) -> Iterator[Path | Skip]:
@@ -120,6 +128,8 @@ def walk(paths: Iterable[str | Path]) -> Iterator[Path | Skip]:
     following links; hidden ones are passed over. Files of sub-agents are `sidechain`.
     Raises FileNotFoundError for a path that is not there.
     """
+    from pathlib import Path
+
     seen = set()
     denied: list[OSError] = []
     for given in paths:
@@ -139,6 +149,8 @@ def walk(paths: Iterable[str | Path]) -> Iterator[Path | Skip]:
 
 
 def _files(start: Path, denied: list[OSError]) -> Iterator[Path]:
+    from pathlib import Path
+
     for folder, folders, names in os.walk(str(start), onerror=denied.append):
         folders[:] = sorted(f for f in folders if not f.startswith(".") and f not in _UNWALKED)
         for name in sorted(names):
@@ -171,8 +183,8 @@ def _vote(handle: BinaryIO) -> str | None:
         row, _, _ = parse(line)
         if not isinstance(row, dict):
             continue
-        for source, adapter in _JSONL.items():
-            if adapter.sniff(row):
+        for source in _JSONL:
+            if _adapter(source).sniff(row):
                 votes[source] += 1
                 break
     best = max(votes, key=lambda source: votes[source])

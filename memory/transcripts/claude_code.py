@@ -14,13 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import PurePath
 from typing import Any, BinaryIO
 
 from memory.text.poison import poison
 from memory.transcripts.claude_words import own_words
 from memory.transcripts.instants import stamp
-from memory.transcripts.lines import parse, read_lines
+from memory.transcripts.lines import parse, read_lines, run_past
 from memory.transcripts.records import Record, each_record
 from memory.transcripts.turns import (
     Item,
@@ -29,6 +28,7 @@ from memory.transcripts.turns import (
     Turn,
     fields,
     named,
+    stem_of,
     text_hash,
     texts,
     word,
@@ -58,12 +58,15 @@ ATTACHED = named(
     "critical_system_reminder output_style plan_file_reference plan_mode_reentry mcp_resource"
 )
 SYNTHETIC_MODEL = "<synthetic>"
+#: What the client writes where a prompt was queued while the model worked.
+_STEERING = b'"queued_command"'
 
 
 @dataclass
 class Ahead:
     """What must be known of the whole stretch before its first row can be judged."""
 
+    lines: int = 0
     subagent: bool = False
     steering: bool = False
     prompts: set[str] = field(default_factory=set)
@@ -74,27 +77,24 @@ class Ahead:
 def read(handle: BinaryIO, name: str, offset: int, reading: Reading) -> Iterator[Item]:
     """The turns of one transcript from byte `offset` on, with every other row as a Skip."""
     ahead = look_ahead(handle, offset)
-    teller = _Teller(PurePath(name).stem, ahead)
-    return each_record(handle, offset, reading, teller.judge)
+    teller = _Teller(stem_of(name), ahead)
+    return each_record(handle, offset, reading, teller.judge, ahead.lines)
 
 
 def look_ahead(handle: BinaryIO, offset: int) -> Ahead:
-    """One pass: whether this is a sub-agent's file, what was taken back, what was withdrawn."""
+    """One pass: whether this is a sub-agent's file, what was taken back, what was withdrawn.
+
+    Of what stands before the offset only the first row is read as a row.
+    """
     ahead = Ahead()
     tree = _Tree()
-    first = True
-    for line in read_lines(handle, 0):
-        raw = line.raw or b""
-        ahead.steering = ahead.steering or b'"queued_command"' in raw
-        if line.start < offset and not first:
-            continue
+    head = _first(handle)
+    ahead.subagent = head is not None and head.get("type") == "agent-setting"
+    ahead.lines, ahead.steering = run_past(handle, offset, _STEERING)
+    for line in read_lines(handle, offset):
+        ahead.steering = ahead.steering or _STEERING in (line.raw or b"")
         row, _, _ = parse(line)
         if not isinstance(row, dict):
-            continue
-        if first:
-            ahead.subagent = row.get("type") == "agent-setting"
-            first = False
-        if line.start < offset:
             continue
         for key in ("supersedesUuids", "retractedMessageUuids"):
             listed = row.get(key)
@@ -104,6 +104,15 @@ def look_ahead(handle: BinaryIO, offset: int) -> Ahead:
             ahead.prompts.add(text_hash(said))
     ahead.abandoned = tree.abandoned()
     return ahead
+
+
+def _first(handle: BinaryIO) -> dict[str, Any] | None:
+    """The first row of the file that is an object."""
+    for line in read_lines(handle, 0):
+        row, _, _ = parse(line)
+        if isinstance(row, dict):
+            return row
+    return None
 
 
 class _Tree:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from memory.text.patterns import late
+
 #: A text that begins so was written by the client or by another agent, all of it.
 _HARNESS = (
     "<task-notification",
@@ -28,12 +30,12 @@ _DIGEST = "this session is being continued from a previous conversation that ran
 
 _STRIPPED = ("system-reminder", "ide_opened_file", "ide_selection", "post-tool-use-hook")
 # A reminder counts where it begins a line: a tag inside a sentence is a person quoting it.
-_OPENING = re.compile(r"(?m)^[ \t]*<({})\b[^>]{{0,400}}>".format("|".join(_STRIPPED)))
-_FENCE = re.compile(r"(?m)^[ \t]*(```|~~~)")
-_COMMAND = re.compile(r"^<command-(?:name|message|args|contents)>")
-_ARGS = re.compile(r"<command-args>(.*?)(?:</command-args>|\Z)", re.S)
-_MEMORY = re.compile(r"^<user-memory-input>(.*?)(?:</user-memory-input>|\Z)", re.S)
-_CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_OPENING = late(r"(?m)^[ \t]*<({})\b[^>]{{0,400}}>".format("|".join(_STRIPPED)))
+_FENCE = late(r"(?m)^[ \t]*(```|~~~)")
+_COMMAND = late(r"^<command-(?:name|message|args|contents)>")
+_ARGS = late(r"(?s)<command-args>(.*?)(?:</command-args>|\Z)")
+_MEMORY = late(r"(?s)^<user-memory-input>(.*?)(?:</user-memory-input>|\Z)")
+_CJK = late(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
 #: Words that the arguments of a slash command need to be worth keeping.
 # Why: `/review 123` says nothing later; `/compact keep the database decision` does.

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import PurePath
 from typing import Any, BinaryIO
 
 from memory.text.poison import poison
@@ -31,6 +30,7 @@ from memory.transcripts.turns import (
     Turn,
     fields,
     named,
+    stem_of,
     text_hash,
     texts,
     word,
@@ -101,7 +101,7 @@ def read(handle: BinaryIO, name: str, offset: int, reading: Reading) -> Iterator
 
 def thread_of(name: str) -> str:
     """The thread id that a rollout's file name ends with, else the name without its suffix."""
-    stem = PurePath(name).stem
+    stem = stem_of(name)
     tail = "-".join(stem.split("-")[-5:])
     return tail if stem.startswith("rollout-") and len(tail) == 36 else stem
 

@@ -5,9 +5,9 @@ Knows what the client and its extensions put into the user's slot; knows nothing
 
 from __future__ import annotations
 
-import re
 from typing import Any, NamedTuple
 
+from memory.text.patterns import late
 from memory.transcripts.turns import fields, texts, word
 
 #: A text item that begins so was put there by the client (compared without case).
@@ -36,7 +36,7 @@ _INJECTED = (
     "warning: your account was flagged",
 )
 _DIGEST = "another language model started to solve this problem and produced a summary"
-_REQUEST = re.compile(r"(?m)^## My request for Codex:[ \t]*$")
+_REQUEST = late(r"(?m)^## My request for Codex:[ \t]*$")
 _PREAMBLE = "# context from my ide setup"
 
 #: How newer versions name a content item that a person wrote.

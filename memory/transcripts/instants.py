@@ -10,6 +10,8 @@ import re
 from datetime import datetime, timedelta, timezone, tzinfo
 from typing import Any
 
+from memory.text.patterns import late
+
 #: Years in which a stamp is believed.
 # Why: zero means "unset" in every format seen (1970-01-01), and year 1 or 9999 is a sentinel.
 # Calibrate: widen only for a source that is known to hold older things.
@@ -19,11 +21,11 @@ EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 #: Seconds between 1601-01-01 (Chromium, Windows) and 1970-01-01.
 WINDOWS_EPOCH_SECONDS = 11_644_473_600
 
-_ISO = re.compile(
+_ISO = late(
     r"^\s*(\d{4})-(\d\d)-(\d\d)"
     r"(?:[Tt ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?\s*(Z|z|UTC|[+-]\d\d:?\d\d)?)?\s*$"
 )
-_LOG = re.compile(r"^\s*(\d\d?)/([A-Za-z]{3})/(\d{4}):(\d\d):(\d\d):(\d\d)\s*([+-]\d{4})?\s*$")
+_LOG = late(r"^\s*(\d\d?)/([A-Za-z]{3})/(\d{4}):(\d\d):(\d\d):(\d\d)\s*([+-]\d{4})?\s*$")
 _MONTH_NAMES = "jan feb mar apr may jun jul aug sep oct nov dec"
 _MONTHS = {name: number for number, name in enumerate(_MONTH_NAMES.split(), 1)}
 

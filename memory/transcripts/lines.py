@@ -74,16 +74,30 @@ def read_lines(handle: BinaryIO, offset: int = 0, number: int = 0) -> Iterator[L
 
 def count_lines(handle: BinaryIO, end: int) -> int:
     """How many lines stand before byte `end`: so that a pass from an offset names true numbers."""
+    return run_past(handle, end, b"")[0]
+
+
+def run_past(handle: BinaryIO, end: int, sign: bytes) -> tuple[int, bool]:
+    """How many lines stand before byte `end`, and whether `sign` stands there.
+
+    In pieces, whatever the lines are: what was read in an earlier pass costs little in the next.
+    """
     handle.seek(0)
-    found = 0
+    lines = 0
+    found = False
+    tail = b""
     left = end
     while left > 0:
         piece = handle.read(min(SKIP_BYTES, left))
         if not piece:
             break
         left -= len(piece)
-        found += piece.count(b"\n")
-    return found
+        lines += piece.count(b"\n")
+        if sign and not found:
+            # A sign may lie across the edge of two pieces.
+            found = sign in piece or sign in tail + piece[: len(sign)]
+            tail = (tail + piece[-len(sign) :])[-len(sign) :]
+    return lines, found
 
 
 def parse(line: Line) -> tuple[Any, str | None, bool]:

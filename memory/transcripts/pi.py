@@ -8,12 +8,12 @@ all are kept. Instants, not file order, tell the time: a fork holds entries olde
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import PurePath, PurePosixPath, PureWindowsPath
 from typing import Any, BinaryIO
 
+from memory.text.patterns import late
 from memory.text.poison import poison
 from memory.transcripts.instants import instant, stamp
 from memory.transcripts.lines import parse, read_lines
@@ -40,8 +40,8 @@ _ROLES = {
 # Why: a broken first line must not hide it, and a file without one must not be read twice.
 HEADER_LINES_MAX = 20
 
-_SKILL = re.compile(r"^\s*<skill\b[^>]*>.*?(?:</skill>|\Z)\s*", re.S)
-_EXPANDED = re.compile(r"^\s*(?:---\n|# ).*\n[ \t]*User: ", re.S)
+_SKILL = late(r"(?s)^\s*<skill\b[^>]*>.*?(?:</skill>|\Z)\s*")
+_EXPANDED = late(r"(?s)^\s*(?:---\n|# ).*\n[ \t]*User: ")
 
 
 @dataclass

@@ -28,15 +28,19 @@ class Record:
 
 
 def each_record(
-    handle: BinaryIO, offset: int, reading: Reading, judge: Callable[[Record], Iterator[Item]]
+    handle: BinaryIO,
+    offset: int,
+    reading: Reading,
+    judge: Callable[[Record], Iterator[Item]],
+    passed: int | None = None,
 ) -> Iterator[Item]:
     """What `judge` makes of every record from `offset` on, bad lines among it, all tallied.
 
     `reading.offset` moves behind a line only when all its items were drawn, and never behind a
-    last line that is still being written.
+    last line that is still being written. `passed`: the lines before `offset`, None = count them.
     """
     reading.offset = offset
-    number = count_lines(handle, offset) if offset else 0
+    number = count_lines(handle, offset) if passed is None else passed
     for line in read_lines(handle, offset, number):
         row, problem, sanitised = parse(line)
         if not line.complete and (problem or not isinstance(row, dict)):

@@ -6,6 +6,7 @@ Knows nothing about any client's format, about files, or about the database.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections import Counter
 from collections import Counter as CounterOf
 from dataclasses import dataclass, field
@@ -97,6 +98,11 @@ def text_hash(text: str) -> str:
 def word(value: Any) -> str:
     """`value` when it is a string, else the empty string: rows of other versions hold anything."""
     return value if isinstance(value, str) else ""
+
+
+def stem_of(name: str) -> str:
+    """The name of a file without its folders and its last suffix."""
+    return os.path.splitext(os.path.basename(name))[0]
 
 
 def fields(value: Any) -> dict[str, Any]:

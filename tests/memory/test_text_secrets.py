@@ -4,11 +4,16 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from memory.text.anchors import may_hold_secret
+from memory.text.secret_rules import PLACE_ANCHORS, TOKEN_ANCHORS, Rule
 from memory.text.secrets import redact
 from tests.growth import GROWTH_MAX, growth
 
@@ -293,3 +298,73 @@ HOSTILE = [
 @pytest.mark.parametrize("unit", HOSTILE)
 def test_its_time_grows_with_the_text_and_not_faster(unit: str) -> None:
     assert growth(lambda chars: redact(unit * (chars // len(unit))), 25_000) <= GROWTH_MAX
+
+
+RULES = {
+    f"{rule.name}-{anchor}": rule
+    for rows in (TOKEN_ANCHORS, *PLACE_ANCHORS.values())
+    for anchor, rule in rows
+}
+
+
+@pytest.mark.parametrize(("around", "secret"), SHAPES, ids=[secret[:12] for _, secret in SHAPES])
+def test_it_tells_by_literals_that_a_shape_may_be_there(around: str, secret: str) -> None:
+    assert may_hold_secret("before " + around.format(secret) + " after")
+
+
+@given(st.lists(PIECES | st.text(max_size=3), max_size=5).map("".join))
+def test_it_never_says_no_where_something_would_go(text: str) -> None:
+    assert may_hold_secret(text) or not redact(text).counts
+
+
+@pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
+def test_it_never_says_no_to_what_a_rule_finds(rule: Rule) -> None:
+    @settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(st.from_regex(rule.pattern.pattern), st.sampled_from(["", " ", "ß", "K", "x "]))
+    def read(found: str, before: str) -> None:
+        text = before + found
+        assert may_hold_secret(text) or not redact(text).counts
+
+    read()
+
+
+ORDINARY = [
+    "the keyboard shortcut does not work, and the key is missing from the table",
+    "why do 12 tests pass on Asia/Tokyo and fail here?\n- http needs a look\n- login too",
+    "See https://docs.python.org/3/library/secrets.html and /home/me/project/task-runner/patterns.py",
+    "rename the token class; count tokens before and after, then commit",
+    "tests passed: 12, failed: 0. Now fix <b>bold</b> in the skeleton-component-stylesheet.css",
+    "die Tabelle auf dem Gerät ist größer geworden, warum?",
+    "请修复解析器的测试",
+    "run it on the machine of the customer - mysql is there - and tell me what the discord bot says",
+    "def parse(text: str) -> list[str]:\n    return text.split()",
+]
+
+
+@pytest.mark.parametrize("text", ORDINARY)
+def test_it_says_no_to_what_people_write(text: str) -> None:
+    assert not may_hold_secret(text)
+
+
+@pytest.mark.parametrize("unit", [*HOSTILE, "key", "sk-", "x_pat", "token "])
+def test_its_answer_takes_time_that_grows_with_the_text(unit: str) -> None:
+    assert growth(lambda chars: may_hold_secret(unit * (chars // len(unit))), 25_000) <= GROWTH_MAX
+
+
+def test_it_compiles_what_it_needs_and_imports_nothing_for_an_answer() -> None:
+    script = (
+        "import sys; import memory.text.secrets as s, memory.text.secret_rules as r;"
+        "from memory.text.anchors import may_hold_secret as may; may('an ordinary prompt');"
+        "slow = {'re', 'typing', 'dataclasses'} & set(sys.modules);"
+        "s.redact('password=hunter2!x');"
+        "done = [rule for _, rule in r.TOKEN_ANCHORS if 'compiled' in vars(rule.pattern)];"
+        "print(slow, done, 'compiled' in vars(r.ASSIGNMENT.pattern))"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-S", "-c", script],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ran.stdout.strip() == "set() [] True"

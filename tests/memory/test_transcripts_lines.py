@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import json
+import subprocess
+import sys
 import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from memory.transcripts import BadLine, Item, Reading, Skip, Turn, read
-from memory.transcripts.lines import LINE_BYTES_MAX, Line, parse, read_lines
+from memory.transcripts import SOURCES, BadLine, Item, Reading, Skip, Turn, read
+from memory.transcripts.lines import LINE_BYTES_MAX, SKIP_BYTES, Line, parse, read_lines, run_past
 from memory.transcripts.turns import text_hash
 
 SESSION = "11111111-2222-4333-8444-555555555555"
@@ -227,3 +230,34 @@ def test_it_names_the_file_of_a_bad_line(tmp_path: Path) -> None:
     path.write_text("{broken\n")
     items, _ = read_all(path)
     assert isinstance(items[0], BadLine) and items[0].path == str(path)
+
+
+@pytest.mark.parametrize("shift", range(-7, 2))
+def test_it_sees_a_sign_across_the_edge_of_two_pieces(shift: int) -> None:
+    data = b"\n" * (SKIP_BYTES + shift) + b"<sign>" + b"\n" * 9
+    handle = io.BytesIO(data)
+    assert run_past(handle, len(data), b"<sign>") == (len(data) - 6, True)
+    assert run_past(handle, SKIP_BYTES + shift + 5, b"<sign>")[1] is False
+    assert run_past(handle, 0, b"<sign>") == (0, False)
+
+
+def test_it_names_each_source_as_its_adapter_does() -> None:
+    modules = ("claude_code", "codex", "pi", "telegram", "bookmarks", "documents")
+    adapters = [importlib.import_module(f"memory.transcripts.{module}") for module in modules]
+    assert tuple(adapter.SOURCE for adapter in adapters) == SOURCES
+
+
+def test_it_imports_the_adapter_of_one_source_alone() -> None:
+    script = (
+        "import sys; from memory.transcripts import claude_code;"
+        "print(sorted(name for name in sys.modules if name.startswith('memory.transcripts.')))"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-S", "-c", script],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    for other in ("codex", "pi", "telegram", "bookmarks", "documents"):
+        assert f"memory.transcripts.{other}" not in ran.stdout
