@@ -207,6 +207,7 @@ def _greet(welcome: Welcome, say: Callable[[str], None]) -> None:
     password = welcome.password or "as set before (change it: manage.py changepassword)"
     say(f"  password  {password}")
     say(f"  key       {welcome.key or 'as made before (another: manage.py createkey)'}")
+    say(f"  hooks     see {welcome.url}/hook/")
     if welcome.password or welcome.key:
         say("The password and the key are shown this once.")
     say("Ctrl-C stops the web server, the worker and the database.")

@@ -8,7 +8,7 @@ from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path
 from drf_spectacular.views import SpectacularAPIView
 
-from argus import probes
+from argus import hookdoors, probes
 
 handler404 = "argus.probes.not_found"
 handler500 = "argus.probes.broken"
@@ -17,6 +17,10 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("healthz", probes.healthz),
     path("readyz", probes.readyz),
     path("api/schema", SpectacularAPIView.as_view(), name="schema"),
+    path("hook/", hookdoors.install, name="hook"),
+    path(f"hook/{hookdoors.FILE}", hookdoors.client, name="hook-client"),
+    path(f"hook/{hookdoors.FILE}.sha256", hookdoors.checksum, name="hook-checksum"),
+    path("hook/<str:client>/<str:event>", hookdoors.answer, name="hook-event"),
     *(
         path("", include(f"{app}.urls"))
         for app in ("memory", "review", "recall")

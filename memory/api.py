@@ -3,39 +3,32 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, field
+from typing import Annotated, Any
 
 from django.conf import settings
 from django.utils import timezone
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 from rest_framework.decorators import api_view, parser_classes, permission_classes
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from memory.access import derive_key, revoke_own
 from memory.auth import caller, needs
 from memory.doors import CappedJSONParser, TooLarge, body, described, faults, parse
 from memory.doors import problem as problem
+from memory.envelope import Miss, Range, Sender, SessionEnd
 from memory.errors import RefusedError
 from memory.intake import Incoming, Invalid
 from memory.pipeline import process
-from memory.stages.capture import (
-    BATCH_ITEMS_MAX,
-    CaptureReport,
-    Outcome,
-    SessionEnd,
-    capture,
-)
+from memory.stages.capture import BATCH_ITEMS_MAX, CaptureReport, Outcome, capture
 from memory.stages.segment import segment
+from memory.text.clean import clean_text
+from memory.text.secrets import redact
 
-
-@dataclass(frozen=True)
-class Range:
-    """What the client counted in the range of its transcript that this post is from."""
-
-    seen: int = 0
-    filtered: int = 0
-    posted: int = 0
+#: Characters of a key's name.
+# Why: it says which machine and which use, on a line of `manage.py keys`.
+KEY_NAME_CHARACTERS_MAX = 200
 
 
 @dataclass(frozen=True)
@@ -45,10 +38,21 @@ class Batch:
     items: list[Any]
     session_end: SessionEnd | None = None
     range: Range | None = None
+    client: Sender | None = None
+    misses: list[Miss] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class KeyWanted:
+    """A key for a narrower use: what it may, of what the asking one may."""
+
+    scopes: list[str]
+    name: Annotated[str, Field(max_length=KEY_NAME_CHARACTERS_MAX)] = ""
 
 
 BATCH = TypeAdapter(Batch)
 INCOMING = TypeAdapter(Incoming)
+KEY_WANTED = TypeAdapter(KeyWanted)
 
 
 @described("capture", methods=("POST",), body=TypeAdapter(Incoming | Batch))
@@ -70,6 +74,8 @@ def capture_items(request: Request) -> Response:
         key=key,
         session_end=batch.session_end,
         client_range=asdict(batch.range) if batch.range else None,
+        client=asdict(batch.client) if batch.client else None,
+        misses=[asdict(miss) for miss in batch.misses],
         now=timezone.now(),
     )
     return Response(_batch_reply(report)) if batched else _single_reply(report, data)
@@ -133,3 +139,21 @@ def segment_sessions(request: Request) -> Response:
 def process_pipeline(request: Request) -> Response:
     """Run every stage once, in order."""
     return Response(process(trigger="api", seconds=settings.PROCESS_SECONDS).as_json())
+
+
+@described("keys_revoke", methods=("DELETE",))
+@described("keys_make", methods=("POST",), body=KEY_WANTED)
+@api_view(["POST", "DELETE"])
+@parser_classes([CappedJSONParser])
+def keys(request: Request) -> Response:
+    """POST: a key that can do no more than the asking one, shown this once, and falls with it.
+    DELETE: the asking key revokes itself, and those it made."""
+    key = caller(request)[1]
+    if request.method == "DELETE":
+        revoke_own(key, now=timezone.now())
+        return Response(status=204)
+    wanted = parse(KEY_WANTED, body(request))
+    name = redact(clean_text(wanted.name)[0]).text
+    made, row = derive_key(key, scopes=wanted.scopes, name=name)
+    shown = {"key": made, "prefix": row.prefix, "scopes": row.scopes}
+    return Response(shown, status=201, headers={"Cache-Control": "private, no-store"})

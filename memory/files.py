@@ -17,10 +17,11 @@ from django.utils import timezone
 from tqdm import tqdm
 
 from memory.borders import TIME_GAP_MINUTES
+from memory.envelope import SessionEnd
 from memory.identities import Known
 from memory.intake import Incoming
 from memory.models import Principal
-from memory.stages.capture import CaptureReport, SessionEnd, capture
+from memory.stages.capture import CaptureReport, capture
 from memory.transcripts import BadLine, Skip, Turn, read, walk
 
 #: Items posted at once from files.

@@ -18,6 +18,7 @@ from memory.text.clean import clean, clean_text
 from memory.text.fence import unwrap
 from memory.text.identity import copy_key, dedup_key, near_key
 from memory.text.poison import harness, poison
+from memory.text.private import MARK, strip_private
 from memory.text.secrets import redact
 
 #: Bytes of one body.
@@ -106,6 +107,12 @@ def judge(
         return Refusal(index, "invalid", item.body, wrong)
     body, sanitised = clean_text(item.body)
     flags: dict[str, Any] = {"sanitised": True} if sanitised else {}
+    # Before all else: what stands in a private span decides about nothing around it.
+    body, private = strip_private(body)
+    if private:
+        flags["private"] = private
+        if not body.replace(MARK, "").strip():
+            return Refusal(index, "private", body)
     body, ours = unwrap(body)
     if ours:
         flags["derived_stripped"] = True
@@ -172,6 +179,8 @@ def _keyed(
         visibility=item.visibility, confidentiality=item.confidentiality,
         **{name: _redacted(value, found) for name, value in named.items()},
     )  # fmt: skip
+    if private := found.pop(MARK, 0):
+        flags["private"] = flags.get("private", 0) + private
     if found:
         flags["redacted"] = dict(found)
     occurred_at, clock = instant(item.original_timestamp, now=now)
@@ -188,7 +197,7 @@ def _keyed(
     )  # fmt: skip
 
 
-#: Short texts known to hold no secret, and the length up to which a text is short.
+#: Short texts known to hold nothing secret or private, and the length up to which a text is short.
 # Why: names, folders and metadata come again with every turn; looking at a dozen of them costs
 # more than looking at the body. A text that holds a secret is never kept.
 # Calibrate: time of a batch by the share of texts that were known.
@@ -199,10 +208,10 @@ _plain: set[str] = {""}
 
 
 def _is_plain(text: str) -> bool:
-    """Whether the text holds no secret; short ones are looked at once."""
+    """Whether the text holds nothing secret or private; short ones are looked at once."""
     if text in _plain:
         return True
-    if redact(text).counts:
+    if redact(text).counts or strip_private(text)[1]:
         return False
     if len(text) <= PLAIN_CHARACTERS_MAX:
         if len(_plain) >= PLAIN_TEXTS_MAX:
@@ -212,10 +221,13 @@ def _is_plain(text: str) -> bool:
 
 
 def _redacted(value: Any, found: Counter[str]) -> Any:
-    """The value with its secrets replaced, keys too; what was replaced is counted in `found`."""
+    """The value with what is secret or private replaced, keys too; counted in `found` by rule, what
+    is private by its mark."""
     if isinstance(value, str):
         if _is_plain(value):
             return value
+        value, private = strip_private(value)
+        found[MARK] += private
         redacted = redact(value)
         found.update(redacted.counts)
         return redacted.text

@@ -8,6 +8,7 @@ from memory import api
 
 urlpatterns = [
     path("capture", api.capture_items, name="capture"),
+    path("keys", api.keys, name="keys"),
     path("segment", api.segment_sessions, name="segment"),
     path("process", api.process_pipeline, name="process"),
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Literal
 from uuid import UUID
@@ -27,6 +27,8 @@ from recall.notes import NOTES_ASKED_MAX, NOTES_MAX, Wanted, recall_notes
 from recall.opened import read_note, read_turn
 from recall.query import LIMIT, LIMIT_MAX, QUERY_CHARACTERS_MAX, recall_query
 from recall.search import Past
+from recall.skipped import SKIPPED_MAX, Skipped, note_skipped
+from recall.where import Facts
 
 #: Characters of a session's name and of a path.
 # Why: the ledger's index holds the session, and an index row of Postgres ends at 2,700 bytes; a
@@ -34,6 +36,10 @@ from recall.search import Past
 SESSION_CHARACTERS_MAX = 512
 PATH_CHARACTERS_MAX = 4_096
 
+#: Milliseconds that a recall may be said to have taken.
+DAY_MILLISECONDS = 24 * 3_600 * 1_000
+
+Name = Annotated[str, Field(max_length=NAME_CHARACTERS_MAX)]
 Session = Annotated[str, Field(max_length=SESSION_CHARACTERS_MAX)]
 Folder = Annotated[str, Field(max_length=PATH_CHARACTERS_MAX)]
 Budget = Annotated[int, Field(ge=ANSWER_CHARACTERS_MIN, le=ANSWER_CHARACTERS_MAX)]
@@ -51,18 +57,32 @@ Question = Annotated[str, AfterValidator(_question)]
 Moment = Annotated[datetime, AfterValidator(lambda at: at if at.tzinfo else at.replace(tzinfo=UTC))]
 
 
-@dataclass(frozen=True)
-class Prompt:
+@dataclass(frozen=True, kw_only=True)
+class Asker:
+    """Where it is asked: `git_root` and `git_common_dir` name the repository as capture's metadata
+    do, `here` is the project that the asker is in, whatever its folder is called."""
+
+    cwd: Folder = ""
+    session: Session = ""
+    here: Name = ""
+    git_root: Folder = ""
+    git_common_dir: Folder = ""
+
+    @property
+    def facts(self) -> Facts:
+        return Facts(self.git_root, self.git_common_dir, self.here)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prompt(Asker):
     """A prompt to recall for; `floor` may raise the server's, and lower it with scope operate.
 
     `project` leaves out what is not of it; `as_of` and `known_at` ask about the past.
     """
 
     query: str
-    cwd: Folder = ""
-    session: Session = ""
     floor: Annotated[float, Field(ge=0, le=10)] | None = None
-    project: Annotated[str, Field(max_length=NAME_CHARACTERS_MAX)] = ""
+    project: Name = ""
     notes: Annotated[int, Field(ge=1, le=NOTES_ASKED_MAX)] = NOTES_MAX
     characters: Annotated[int, Field(ge=ANSWER_CHARACTERS_MIN, le=BLOCK_CHARACTERS_MAX)] = (
         BLOCK_CHARACTERS_MAX
@@ -72,14 +92,12 @@ class Prompt:
     explain: bool = False
 
 
-@dataclass(frozen=True)
-class Query:
+@dataclass(frozen=True, kw_only=True)
+class Query(Asker):
     """A question asked on purpose: both sources (or the one that `sources` names), no gate."""
 
     query: Question
-    cwd: Folder = ""
-    session: Session = ""
-    project: Annotated[str, Field(max_length=NAME_CHARACTERS_MAX)] = ""
+    project: Name = ""
     sources: Literal["all", "note", "turn"] = "all"
     limit: Annotated[int, Field(ge=1, le=LIMIT_MAX)] = LIMIT
     characters: Budget = ANSWER_CHARACTERS
@@ -88,12 +106,10 @@ class Query:
     explain: bool = False
 
 
-@dataclass(frozen=True)
-class Place:
+@dataclass(frozen=True, kw_only=True)
+class Place(Asker):
     """Where a session starts, and how much to tell of which time."""
 
-    cwd: Folder = ""
-    session: Session = ""
     notes: Annotated[int, Field(ge=1, le=CONTEXT_NOTES_ASKED_MAX)] = CONTEXT_NOTES_MAX
     characters: Annotated[int, Field(ge=ANSWER_CHARACTERS_MIN, le=BLOCK_CHARACTERS_MAX)] = (
         BLOCK_CHARACTERS_MAX
@@ -130,10 +146,32 @@ class Word:
     """What somebody says of a note: in a project (by name or by folder), or everywhere."""
 
     verdict: Literal["useful", "wrong", "outdated", "never", "withdrawn"]
-    project: Annotated[str, Field(max_length=NAME_CHARACTERS_MAX)] = ""
+    project: Name = ""
     cwd: Folder = ""
     injection: Annotated[int, Field(ge=1, lt=2**63)] | None = None
     reason: Annotated[str, Field(max_length=REASON_CHARACTERS_MAX)] = ""
+
+
+@dataclass(frozen=True)
+class Missed:
+    """A recall that a client gave up: the server was away, or slow. The prompt is not told."""
+
+    id: UUID
+    mode: Literal["prompt", "context"]
+    at: Moment | None = None
+    session: Session = ""
+    cwd: Folder = ""
+    client: str = ""
+    machine: str = ""
+    reason: str = ""
+    milliseconds: Annotated[int, Field(ge=0, le=DAY_MILLISECONDS)] = 0
+
+
+@dataclass(frozen=True)
+class Journal:
+    """What a client gave up since it last told of it."""
+
+    skipped: Annotated[list[Missed], Field(max_length=SKIPPED_MAX)]
 
 
 PROMPT = TypeAdapter(Prompt)
@@ -142,6 +180,7 @@ PLACE = TypeAdapter(Place)
 OPENING = TypeAdapter(Opening)
 PAGE = TypeAdapter(Page)
 WORD = TypeAdapter(Word)
+JOURNAL = TypeAdapter(Journal)
 
 #: Recalled text is one person's and of this moment.
 HEADERS = {"Cache-Control": "private, no-store"}
@@ -162,10 +201,11 @@ def notes_for_prompt(request: Request) -> Response:
         principal=caller(request)[0],
         session=prompt.session,
         cwd=prompt.cwd,
+        facts=prompt.facts,
         wanted=Wanted(
             notes=prompt.notes,
             characters=prompt.characters,
-            floor=_allowed_floor(request, prompt.floor),
+            floor=allowed_floor(request, prompt.floor),
             project=prompt.project,
             past=Past.asked(as_of=prompt.as_of, known_at=prompt.known_at, now=now),
         ),
@@ -189,6 +229,7 @@ def query(request: Request) -> Response:
         principal=caller(request)[0],
         session=asked.session,
         cwd=asked.cwd,
+        facts=asked.facts,
         project=asked.project,
         sources=SOURCES if asked.sources == "all" else (asked.sources,),
         limit=asked.limit,
@@ -199,7 +240,8 @@ def query(request: Request) -> Response:
     return Response(answered.as_json(explain=asked.explain), headers=HEADERS)
 
 
-def _allowed_floor(request: Request, floor: float | None) -> float | None:
+def allowed_floor(request: Request, floor: float | None) -> float | None:
+    """The floor that is asked for; below the server's only with the scope operate."""
     if floor is None or "operate" in caller(request)[1].scopes:
         return floor
     return max(floor, settings.ARGUS.recall_floor)
@@ -214,8 +256,9 @@ def context_for_session(request: Request) -> Response:
     now = timezone.now()
     context = recall_context(
         principal=caller(request)[0],
-        cwd=place.cwd,
         session=place.session,
+        cwd=place.cwd,
+        facts=place.facts,
         most=place.notes,
         characters=place.characters,
         past=Past.asked(as_of=place.as_of, known_at=place.known_at, now=now),
@@ -282,3 +325,14 @@ def turn_by_id(request: Request, turn_id: int) -> Response:
         now=timezone.now(),
     )
     return Response(opened, headers=HEADERS)
+
+
+@described("recall_skipped", methods=("POST",), body=JOURNAL)
+@api_view(["POST"])
+@permission_classes([needs("recall")])
+@parser_classes([CappedJSONParser])
+def skipped(request: Request) -> Response:
+    """Note the recalls that never reached the server, each once."""
+    told = [Skipped(**vars(one)) for one in parse(JOURNAL, body(request)).skipped]
+    noted = note_skipped(told, principal=caller(request)[0], now=timezone.now())
+    return Response(asdict(noted), headers=HEADERS)

@@ -22,7 +22,7 @@ from recall.reader import reader
 from recall.results import NOTE_READ, told
 from recall.search import Past
 from recall.states import stale
-from recall.where import where
+from recall.where import NO_FACTS, Facts, where
 
 #: Notes of a context.
 # Why: a minute's reading for a person, some 600 tokens for an agent.
@@ -71,14 +71,15 @@ def recall_context(
     now: datetime,
     cwd: str = "",
     session: str = "",
+    facts: Facts = NO_FACTS,
     most: int = CONTEXT_NOTES_MAX,
     characters: int = BLOCK_CHARACTERS_MAX,
     past: Past | None = None,
 ) -> Context:
-    """The `most` important notes of the project that `cwd` names, then those of `global`: those
-    that are live, or that held then."""
+    """The `most` important notes of the project that `cwd` and `facts` name, then of `global`:
+    those that are live, or that held then."""
     started = time.perf_counter()
-    here = where(principal=principal, session=session, cwd=cwd)
+    here = where(principal=principal, session=session, cwd=cwd, facts=facts)
     pool = Note.objects.visible_to(principal).wanted_by(principal, here.project_id)
     own_first = Case(
         When(project__name=here.project or "", then=Value(0)),

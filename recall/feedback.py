@@ -24,9 +24,7 @@ from memory.attribution import Registry, attribute, project_rows
 from memory.errors import Conflict, NotFound, RefusedError
 from memory.models import Feedback, Injection, Note, Principal, Project
 from memory.models.note import FEEDBACKS
-from memory.text.clean import clean_text
-from memory.text.secrets import redact
-from recall.where import where
+from recall.where import tidy, where
 
 #: Characters of a reason.
 # Why: a sentence or two; what is longer is a statement of its own and belongs in the record.
@@ -84,7 +82,7 @@ def give_feedback(
     """
     if verdict not in FEEDBACKS:
         raise RefusedError(f"unknown verdict {verdict!r}: allowed are {', '.join(FEEDBACKS)}")
-    reason = redact(clean_text(reason)[0]).text.strip()
+    reason = tidy(reason).strip()
     if len(reason) > REASON_CHARACTERS_MAX:
         raise RefusedError(f"a reason has {REASON_CHARACTERS_MAX} characters at most")
     if not Note.objects.visible_to(principal).filter(pk=note_id).exists():

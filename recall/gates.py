@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from memory.text.clean import clean_text
 from memory.text.fence import unwrap
 from memory.text.poison import harness
+from memory.text.private import MARK, strip_private
 from memory.text.secrets import redact
 from memory.text.stopwords import STOP_WORDS
 from memory.text.words import meaningful, words
@@ -43,8 +44,7 @@ class Asked:
 
 def ask(prompt: str) -> Asked:
     """Clean the prompt and pass it through the gates: system turn, then substance."""
-    text, _ = clean_text(prompt)
-    text, _ = unwrap(text)
+    text, _ = unwrap(without_private(clean_text(prompt)[0]))
     what = harness(text.strip())
     # Redacted before it is cut: half a secret looks like none.
     text = redact(text.strip()[: 2 * PROMPT_CHARACTERS_MAX]).text[:PROMPT_CHARACTERS_MAX]
@@ -64,3 +64,9 @@ def substance(text: str) -> int:
         return matter
     # A question mark asks, too: "how is it released?" is whole.
     return matter + len(STOP_WORDS.intersection(words(text))) + asks
+
+
+def without_private(text: str) -> str:
+    """The text without its private spans; the mark that stands for one is nothing to search for."""
+    text, spans = strip_private(text)
+    return text.replace(MARK, " ") if spans else text

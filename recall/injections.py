@@ -15,14 +15,13 @@ from django.db import transaction
 
 from memory.ledger import emit
 from memory.models import Injection, Principal
-from memory.text.clean import clean_text
 from memory.text.secrets import redact
 from recall.calibration import InForce
 from recall.floors import Source
 from recall.ranker import PARTS_SHOWN
 from recall.scoring import Hit
 from recall.search import Searched
-from recall.where import Where
+from recall.where import Where, tidy
 
 #: Weighed hits of each source kept on the row, best first, beside those that went out.
 # Why: what ranks below thirty explains nothing any more.
@@ -106,8 +105,8 @@ def _notes(hits: Sequence[Hit]) -> list[UUID]:
 
 
 def _told(options: Mapping[str, Any]) -> dict[str, Any]:
-    """What was asked for, as Postgres holds it, and without secrets: a caller names a project."""
+    """What was asked for, as Postgres holds it, with nothing private or secret in it: a caller
+    names a project."""
     return {
-        name: redact(clean_text(value)[0]).text if isinstance(value, str) else value
-        for name, value in options.items()
+        name: tidy(value) if isinstance(value, str) else value for name, value in options.items()
     }

@@ -25,7 +25,7 @@ from recall.reranking import Reranking, shown_to_reranker
 from recall.results import as_json, fold, read, second_opinion
 from recall.scoring import Hit, weigh_all
 from recall.search import Past, Searched, search
-from recall.where import Where, where
+from recall.where import NO_FACTS, Facts, Where, where
 from recall.withheld import withhold
 
 #: Notes and turns put before an agent for one prompt, when nothing else is asked for.
@@ -140,6 +140,7 @@ def recall_notes(
     now: datetime,
     session: str = "",
     cwd: str = "",
+    facts: Facts = NO_FACTS,
     wanted: Wanted = USUAL,
 ) -> Recalled:
     """Notes for a prompt, best first, and a turn where no note answers.
@@ -148,7 +149,7 @@ def recall_notes(
     is not of that project; `wanted.past` asks what held then.
     """
     started = time.perf_counter()
-    here = where(principal=principal, session=session, cwd=cwd)
+    here = where(principal=principal, session=session, cwd=cwd, facts=facts)
     asked = ask(prompt)
     model = embedder().name
     rules = in_force(model)

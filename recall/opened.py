@@ -73,7 +73,9 @@ def _asker(principal: Principal, session: str, cwd: str) -> tuple[Where, Reader]
     project = here.project_id
     if here.session and not here.cwd:
         rows = Injection.objects.visible_to(principal).filter(session=here.session)
-        told = rows.exclude(project=None).order_by("-pk").values_list("project", flat=True)
+        # A skipped recall told nothing, and is noted whenever its client gets to it.
+        rows = rows.exclude(project=None).exclude(outcome="skipped")
+        told = rows.order_by("-pk").values_list("project", flat=True)
         project = told.first()
     return here, reader(principal, project)
 

@@ -22,12 +22,13 @@ from recall.block import line
 from recall.budget import ANSWER_CHARACTERS, Budget
 from recall.calibration import InForce, in_force
 from recall.floors import SOURCES, Source, told
+from recall.gates import without_private
 from recall.injections import record
 from recall.reranking import Reranking, shown_to_reranker
 from recall.results import as_json, fold, read, second_opinion
 from recall.scoring import Hit, weigh_all
 from recall.search import Past, Searched, search
-from recall.where import Where, where
+from recall.where import NO_FACTS, Facts, Where, where
 from recall.withheld import withhold
 
 #: Results of a query when nothing else is asked for.
@@ -86,6 +87,7 @@ def recall_query(
     now: datetime,
     session: str = "",
     cwd: str = "",
+    facts: Facts = NO_FACTS,
     project: str = "",
     sources: Sequence[Source] = SOURCES,
     limit: int = LIMIT,
@@ -94,9 +96,9 @@ def recall_query(
 ) -> Answered:
     """Notes and turns for a question, best first, each statement once, at most `limit`."""
     started = time.perf_counter()
-    here = where(principal=principal, session=session, cwd=cwd)
+    here = where(principal=principal, session=session, cwd=cwd, facts=facts)
     # Redacted before it is cut: half a secret looks like none.
-    text = clean_text(question)[0].strip()[: 2 * QUERY_CHARACTERS_MAX]
+    text = without_private(clean_text(question)[0]).strip()[: 2 * QUERY_CHARACTERS_MAX]
     text = redact(text).text[:QUERY_CHARACTERS_MAX]
     model = embedder().name
     rules = in_force(model)

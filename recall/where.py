@@ -12,8 +12,22 @@ from django.db.models import Exists, OuterRef
 from memory.attribution import Registry, attribute
 from memory.models import Principal, Project, SearchText
 from memory.text.clean import clean_text
+from memory.text.private import strip_private
 from memory.text.secrets import redact
 from recall.coverage import names_of
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a client knows of its folder beyond the path: the repository, by git's own words, and
+    the project that its repository says it is of."""
+
+    git_root: str = ""
+    git_common_dir: str = ""
+    project: str = ""
+
+
+NO_FACTS = Facts()
 
 
 @dataclass(frozen=True)
@@ -37,9 +51,11 @@ class Where:
         return dict(self.ids).get(project)
 
 
-def where(*, principal: Principal, session: str = "", cwd: str = "") -> Where:
+def where(
+    *, principal: Principal, session: str = "", cwd: str = "", facts: Facts = NO_FACTS
+) -> Where:
     """Clean what the client said, and name the project by the rules of capture."""
-    session, cwd = (redact(clean_text(text)[0]).text for text in (session, cwd))
+    session, cwd = tidy(session), tidy(cwd)
     registry = Registry.load()
     # What others call their projects silences no word here: `own` are those with texts of ours.
     texts = SearchText.objects.visible_to(principal).filter(project=OuterRef("pk"), owner=principal)
@@ -47,7 +63,7 @@ def where(*, principal: Principal, session: str = "", cwd: str = "") -> Where:
     ids = {name: pk for name, pk, _ in rows}
     aliases = {alias: ids[name] for alias, name in registry.names.items() if name in ids}
     own = {pk for _, pk, has in rows if has}
-    name = attribute(registry, cwd=cwd).name
+    name = named_by(registry, cwd, facts)
     return Where(
         session,
         cwd,
@@ -56,3 +72,14 @@ def where(*, principal: Principal, session: str = "", cwd: str = "") -> Where:
         names_of([name for name, project in (aliases | ids).items() if project in own]),
         tuple((aliases | ids).items()),
     )
+
+
+def named_by(registry: Registry, cwd: str, facts: Facts = NO_FACTS) -> str | None:
+    """The project's name as capture would give it to what is said here."""
+    git = {"git_root": tidy(facts.git_root), "git_common_dir": tidy(facts.git_common_dir)}
+    return attribute(registry, project=tidy(facts.project), cwd=cwd, metadata=git).name
+
+
+def tidy(text: str) -> str:
+    """A short text as capture would store it: cleaned, without what is private or secret."""
+    return redact(strip_private(clean_text(text)[0])[0]).text

@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from memory.access import principal
+from memory.envelope import SessionEnd
 from memory.intake import Incoming
 from memory.models import (
     DedupVerdict,
@@ -25,7 +26,7 @@ from memory.models import (
     TurnVector,
 )
 from memory.searchtexts import index_notes
-from memory.stages.capture import SessionEnd, capture
+from memory.stages.capture import capture
 from memory.stages.distill import distill
 from memory.stages.segment import segment
 from memory.text.identity import sha256

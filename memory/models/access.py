@@ -35,9 +35,15 @@ class Principal(models.Model):
 
 
 class AccessKey(models.Model):
-    """A key of a principal; only its SHA-256 digest is stored."""
+    """A key of a principal; only its SHA-256 digest is stored.
+
+    One that another key made can do no more than that one, makes none itself, and falls with it.
+    """
 
     principal = models.ForeignKey(Principal, on_delete=models.PROTECT, related_name="keys")
+    parent = models.ForeignKey(
+        "self", null=True, blank=True, on_delete=models.PROTECT, related_name="children"
+    )
     name = models.TextField(default="", blank=True)
     prefix = models.TextField()
     digest = models.TextField(unique=True)

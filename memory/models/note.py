@@ -6,7 +6,8 @@ from typing import get_args
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, Q
+from django.db.models.fields.json import KT
 from django.utils import timezone
 from pgvector.django import HalfVectorField, HnswIndex
 
@@ -285,6 +286,15 @@ class Injection(models.Model):
     objects = OwnerQuerySet.as_manager()
 
     class Meta:
+        constraints = [
+            # A recall that never reached us is told once, however often its client tells of it.
+            models.UniqueConstraint(
+                F("owner"),
+                KT("options__id"),
+                condition=Q(outcome="skipped"),
+                name="injection_skipped_once",
+            ),
+        ]
         indexes = [
             # Read by confidence: had this note been shown to the session that repeats it?
             models.Index(fields=["owner", "session"], name="injection_session"),

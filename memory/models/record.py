@@ -119,9 +119,13 @@ class CaptureReceipt(models.Model):
     # [{index, reason, sha256, excerpt}] of each refused item.
     refusals = models.JSONField(default=list, blank=True)
     redacted = models.JSONField(default=dict, blank=True)
-    # {seen, filtered, posted} of the transcript range as the client counted it.
+    # {seen, filtered, posted, ...} of the transcript range as the client counted it.
     client_range = models.JSONField(default=dict, blank=True)
     session_end = models.JSONField(default=dict, blank=True)
+    # {name, version, machine, client}: which program posted, where, and for whom.
+    client = models.JSONField(default=dict, blank=True)
+    # [{session, client, reason, at, detail}] of what the client could not capture before.
+    misses = models.JSONField(default=list, blank=True)
     milliseconds = models.IntegerField(default=0)
     created_at = models.DateTimeField(default=timezone.now)
 

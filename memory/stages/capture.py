@@ -13,16 +13,19 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
+from typing import Any
 
 from django.db import OperationalError, connection, transaction
 
 from memory.attribution import Registry, project_rows
+from memory.envelope import SessionEnd, kept_end, kept_misses, kept_range, kept_words
 from memory.identities import Known
 from memory.intake import Incoming, Invalid, Prepared, Refusal, judge
 from memory.ledger import came_from_us
 from memory.models import AccessKey, CaptureReceipt, Principal
-from memory.text.clean import clean, clean_text
+from memory.text.clean import clean_text
 from memory.text.identity import sha256
+from memory.text.private import strip_private
 from memory.text.secrets import redact
 
 #: Items and bytes of one post.
@@ -32,20 +35,11 @@ BATCH_BYTES_MAX = 8 * 1024 * 1024
 #: Characters of a refused body that the receipt keeps.
 REFUSED_CHARACTERS_MAX = 160
 
-#: Characters of a session's end, and of the sources of a post, that are kept.
-REASON_CHARACTERS_MAX = 200
+#: Characters of the sources of a post that are kept.
 SOURCES_CHARACTERS_MAX = 200
 
 #: Tries when concurrent posts of the same items stand in each other's way.
 DEADLOCK_TRIES_MAX = 3
-
-
-@dataclass(frozen=True)
-class SessionEnd:
-    """The client says that a session is over, so that its open tail may close."""
-
-    session: str
-    reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -77,14 +71,17 @@ def capture(
     now: datetime,
     key: AccessKey | None = None,
     session_end: SessionEnd | None = None,
-    client_range: Mapping[str, int] | None = None,
+    client_range: Mapping[str, Any] | None = None,
+    client: Mapping[str, str] | None = None,
+    misses: Sequence[Mapping[str, str]] = (),
     dry_run: bool = False,
     known: Known | None = None,
 ) -> CaptureReport:
     """Store what is new of these items for `owner`; each item is judged alone.
 
-    A re-post answers the first row's id. `dry_run` judges and stores nothing; `known` then carries
-    what earlier dry posts would have stored.
+    A re-post answers the first row's id. `client_range`, `client` and `misses` are what the client
+    says of itself (memory.envelope), kept on the receipt. `dry_run` judges and stores nothing;
+    `known` then carries what earlier dry posts would have stored.
     """
     started = time.monotonic()
     registry = Registry.load()
@@ -92,7 +89,13 @@ def capture(
     if dry_run:
         settled = _settle(judged, Known() if known is None else known, owner=owner)
         return _report(judged, *settled[:2])
-    session_end = _safe(session_end)
+    session_end = kept_end(session_end)
+    told = {
+        "session_end": asdict(session_end) if session_end else {},
+        "client_range": kept_range(client_range),
+        "client": kept_words(client),
+        "misses": kept_misses(misses),
+    }
     for attempt in range(DEADLOCK_TRIES_MAX):
         try:
             with transaction.atomic():
@@ -102,7 +105,7 @@ def capture(
                 report = _report(judged, outcomes, refusals)
                 receipt = _receipt(
                     report, refusals, owner=owner, key=key, source=_sources(items), now=now,
-                    client_range=client_range, session_end=session_end, started=started,
+                    told=told, started=started,
                 )  # fmt: skip
                 return replace(report, receipt=receipt.pk)
         except OperationalError as error:
@@ -110,14 +113,6 @@ def capture(
             if not deadlock or attempt == DEADLOCK_TRIES_MAX - 1:
                 raise
     raise AssertionError("unreachable")
-
-
-def _safe(end: SessionEnd | None) -> SessionEnd | None:
-    """The session as capture stored its key: cleaned and redacted."""
-    if end is None:
-        return None
-    session, reason = (redact(clean_text(text)[0]).text for text in (end.session, end.reason))
-    return SessionEnd(session, reason[:REASON_CHARACTERS_MAX])
 
 
 #: One item to store: the id it will have, the item, and the id of a near duplicate.
@@ -328,8 +323,7 @@ def _receipt(
     key: AccessKey | None,
     source: str,
     now: datetime,
-    client_range: Mapping[str, int] | None,
-    session_end: SessionEnd | None,
+    told: Mapping[str, Any],
     started: float,
 ) -> CaptureReceipt:
     return CaptureReceipt.objects.create(
@@ -345,14 +339,15 @@ def _receipt(
                 "index": one.index,
                 "reason": one.reason,
                 "detail": redact(clean_text(one.detail)[0]).text[:200],
-                "sha256": sha256(one.text),
-                "excerpt": redact(clean_text(one.text)[0]).text[:REFUSED_CHARACTERS_MAX],
+                "sha256": sha256(text),
+                "excerpt": redact(clean_text(text)[0]).text[:REFUSED_CHARACTERS_MAX],
             }
             for one in refusals
+            # Not even in the hash: that of a short text tells it to whoever guesses.
+            for text in [strip_private(one.text)[0]]
         ],
         redacted=report.redacted,
-        client_range=clean(dict(client_range or {}))[0],
-        session_end=asdict(session_end) if session_end else {},
+        **told,
         milliseconds=round((time.monotonic() - started) * 1000),
         created_at=now,
     )

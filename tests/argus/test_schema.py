@@ -13,7 +13,8 @@ def test_it_describes_every_door_of_the_contract(client: Client) -> None:
     answer = client.get("/api/schema")
     assert answer.status_code == 200
     schema = yaml.safe_load(answer.content)
-    paths = {"/capture", "/segment", "/process", "/recall/context", "/recall/notes"}
+    paths = {"/capture", "/segment", "/process", "/recall/context", "/recall/notes",
+             "/recall/skipped", "/keys", "/hook/{client}/{event}"}  # fmt: skip
     assert paths <= set(schema["paths"])
     assert set(schema["paths"]["/recall/notes"]) == {"get", "post"}
     asked = schema["paths"]["/recall/notes"]["post"]["requestBody"]["content"]["application/json"]
@@ -22,6 +23,9 @@ def test_it_describes_every_door_of_the_contract(client: Client) -> None:
     assert "$ref" not in str(posted) and "original_timestamp" in str(posted)
     named = [one["name"] for one in schema["paths"]["/recall/context"]["get"]["parameters"]]
     assert {"cwd", "session"} <= set(named)
+    assert {"here", "git_root", "git_common_dir"} <= set(named)
+    assert set(schema["paths"]["/keys"]) == {"post", "delete"}
+    assert "misses" in str(posted)
     assert schema["components"]["securitySchemes"]
 
 

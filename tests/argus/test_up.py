@@ -65,6 +65,7 @@ def test_it_serves_and_ctrl_c_stops_all_of_it(environment: dict[str, str], tmp_p
     family = psutil.Process(process.pid).children(recursive=True)
     said = (tmp_path / "log").read_text()
     assert re.search(r"password  \S{12,}\n", said)
+    assert f"see {environment['ARGUS_URL']}/hook/\n" in said
     with urllib.request.urlopen(f"{environment['ARGUS_URL']}/readyz", timeout=10) as answer:
         assert answer.status == 200
     process.send_signal(signal.SIGINT)

@@ -12,11 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memory.access import principal
+from memory.envelope import SessionEnd
 from memory.intake import (
     Invalid,
 )
 from memory.models import CaptureReceipt, Project, RawItem, Session
-from memory.stages.capture import SessionEnd
 from tests.memory.posting import NOW, SECRET, SPOKEN, item, post, stored, the
 
 pytestmark = pytest.mark.django_db

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory.attribution import Registry
+from memory.envelope import SessionEnd
 from memory.intake import (
     Invalid,
     Refusal,
@@ -17,7 +18,6 @@ from memory.intake import (
     judge,
 )
 from memory.models import CaptureReceipt, Project, Session
-from memory.stages.capture import SessionEnd
 from tests.memory.posting import NOW, SECRET, SPOKEN, item, post, stored
 
 pytestmark = pytest.mark.django_db

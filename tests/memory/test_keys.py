@@ -9,19 +9,23 @@ from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.test import Client
 
 from memory.access import (
+    CHILDREN_MAX,
     LAST_USED_MINUTES,
     authenticate,
     create_key,
+    derive_key,
     digest,
     principal,
     revoke_key,
 )
-from memory.errors import NotFound, RefusedError
+from memory.errors import Forbidden, NotFound, RefusedError
 from memory.models import AccessKey, Principal
 from memory.text.secrets import redact
 from tests.memory.books import count
+from tests.memory.door import problem
 
 pytestmark = pytest.mark.django_db
 
@@ -163,3 +167,107 @@ def test_revokekey_revokes_by_prefix_and_fails_for_an_unknown_one() -> None:
 def test_keys_says_when_there_is_none() -> None:
     assert "no keys" in run("keys")
     assert json.loads(run("keys", "--json")) == {"keys": []}
+
+
+# Keys that keys make.
+
+
+def ask(key: str, method: str = "post", **body: Any) -> Any:
+    headers = {"Authorization": f"Bearer {key}"}
+    return getattr(Client(), method)(
+        "/keys", json.dumps(body), content_type="application/json", headers=headers
+    )
+
+
+def test_a_key_makes_one_that_may_less_and_stands_for_the_same_person() -> None:
+    key, parent = create_key(owner="alice", scopes=["capture", "recall"])
+    answer = ask(key, scopes=["recall"], name="a machine's prompts")
+    assert answer.status_code == 201 and "no-store" in answer["Cache-Control"]
+    made = answer.json()
+    assert made["scopes"] == ["recall"]
+    row = authenticate(made["key"], now=NOW)
+    assert row is not None and (row.prefix, row.name) == (made["prefix"], "a machine's prompts")
+    assert (row.principal, row.parent) == (parent.principal, parent)
+    assert f"made by {parent.prefix}" in run("keys")
+    told = {
+        one["prefix"]: one["parent__prefix"] for one in json.loads(run("keys", "--json"))["keys"]
+    }
+    assert told == {parent.prefix: None, row.prefix: parent.prefix}
+
+
+def test_a_key_keeps_no_secret_in_its_name() -> None:
+    key, _ = create_key(owner="alice", scopes=["recall"])
+    assert ask(key, scopes=["recall"], name=f"for {key}\x00").status_code == 201
+    name = AccessKey.objects.exclude(parent=None).get().name
+    assert key not in name and "\x00" not in name
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code"),
+    [
+        ({"scopes": ["capture", "operate"]}, 403, "forbidden"),
+        ({"scopes": ["operate"]}, 403, "forbidden"),
+        ({"scopes": ["everything"]}, 422, "refused"),
+        ({"scopes": []}, 422, "refused"),
+        ({"scopes": "capture"}, 422, "invalid"),
+        ({"name": "x"}, 422, "invalid"),
+        ({"scopes": ["capture"], "name": "x" * 201}, 422, "invalid"),
+    ],
+)
+def test_no_key_makes_one_that_may_more_or_nothing(body: Any, status: int, code: str) -> None:
+    key, _ = create_key(owner="alice", scopes=["capture", "recall"])
+    problem(ask(key, **body), status, code)
+    assert AccessKey.objects.count() == 1
+
+
+def test_a_key_that_a_key_made_makes_none() -> None:
+    key, _ = create_key(owner="alice", scopes=["capture", "recall"])
+    child = ask(key, scopes=["recall"]).json()["key"]
+    problem(ask(child, scopes=["recall"]), 403, "forbidden")
+
+
+def test_nobody_makes_or_revokes_a_key_without_one() -> None:
+    for method in ("post", "delete"):
+        problem(getattr(Client(), method)("/keys"), 401, "not_authenticated")
+        problem(ask("argus_0000_nothing", method), 401, "authentication_failed")
+
+
+def test_a_key_makes_so_many_and_no_more_until_some_are_revoked() -> None:
+    key, parent = create_key(owner="alice", scopes=["recall"])
+    made = [derive_key(parent, scopes=["recall"])[0] for _ in range(CHILDREN_MAX)]
+    problem(ask(key, scopes=["recall"]), 422, "refused")
+    assert ask(made[0], "delete").status_code == 204
+    assert ask(key, scopes=["recall"]).status_code == 201
+
+
+def test_a_key_revokes_itself_and_no_other() -> None:
+    key, parent = create_key(owner="alice", scopes=["capture", "recall"])
+    child, sister = (ask(key, scopes=["recall"]).json()["key"] for _ in range(2))
+    answer = ask(child, "delete")
+    assert (answer.status_code, answer.content) == (204, b"")
+    assert authenticate(child, now=NOW) is None
+    problem(ask(child, "delete"), 401, "authentication_failed")
+    assert authenticate(key, now=NOW) == parent and authenticate(sister, now=NOW)
+
+
+@pytest.mark.parametrize("by", ["door", "command"])
+def test_a_key_falls_with_the_one_that_made_it(by: str) -> None:
+    key, parent = create_key(owner="alice", scopes=["capture", "recall"])
+    other, _ = create_key(owner="alice", scopes=["recall"])
+    child = ask(key, scopes=["recall"]).json()["key"]
+    if by == "door":
+        assert ask(key, "delete").status_code == 204
+    else:
+        run("revokekey", parent.prefix)
+    assert authenticate(key, now=NOW) is authenticate(child, now=NOW) is None
+    assert AccessKey.objects.filter(revoked_at=None).count() == 1
+    assert authenticate(other, now=NOW) is not None
+
+
+def test_a_key_whose_maker_fell_opens_nothing_even_when_its_own_row_says_nothing() -> None:
+    key, parent = create_key(owner="alice", scopes=["recall"])
+    child, _ = derive_key(parent, scopes=["recall"])
+    AccessKey.objects.filter(pk=parent.pk).update(revoked_at=NOW)
+    assert authenticate(child, now=NOW) is None
+    with pytest.raises(Forbidden, match="revoked"):
+        derive_key(parent, scopes=["recall"])

@@ -14,6 +14,7 @@ class Command(ArgusCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         columns = (
             "prefix",
+            "parent__prefix",
             "principal__name",
             "name",
             "scopes",
@@ -26,6 +27,7 @@ class Command(ArgusCommand):
             f"{row['prefix']}  {row['principal__name']:<12} {','.join(row['scopes']):<28}"
             f" {'revoked' if row['revoked_at'] else 'in force':<9}"
             f" last used {row['last_used_at'] or 'never'}  {row['name']}"
+            + (f"  (made by {row['parent__prefix']})" if row["parent__prefix"] else "")
             for row in rows
         ]
         self.say({"keys": rows}, as_json=options["json"], line="\n".join(lines) or "no keys yet")
