@@ -10,6 +10,7 @@ import sys
 BENCHES = (
     "capture",
     "recall",
+    "hook",
     "scale",
     "distill_locomo",
     "judge_pairs",

@@ -1,0 +1,116 @@
+"""Sessions that no event told of: a kill, an error or an Esc leaves them behind; they are found.
+
+At the start of a session and at its prompts, in a detached child. Knows nothing about stdin and
+nothing about formats.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+
+from argus.hook import deliver, insurance, locate, sessions, spool
+from argus.hook.door import Door
+from argus.hook.events import Event, safe
+from argus.hook.sessions import Session
+from argus.hook.tending import (
+    FLUSH_SECONDS,
+    WORK_SECONDS,
+    changed_at,
+    installed,
+    read_on,
+    size_of,
+)
+
+#: Seconds without a change after which a file that nobody tells of is read.
+# Why: its own hooks may still come, and a prompt that is being edited is not said yet.
+# Calibrate: prompts stored that were withdrawn within a minute.
+QUIET_SECONDS = 30.0
+
+#: Seconds since a session's last reading for which every prompt looks at it again.
+# Why: a prompt's child must be cheap; the start of a session looks at all of them.
+RECENT_SECONDS = 2 * 86400.0
+
+
+def look_around(event: Event, settings: dict[str, str], flush: bool) -> None:
+    """See to the sessions that no event told of: known ones that changed, and new ones beside."""
+    deadline = time.monotonic() + WORK_SECONDS
+    since = installed()
+    door = Door(settings)
+    if flush:
+        if spool.waiting():
+            deliver.flush(FLUSH_SECONDS, patient=False)
+        elif not door.shut:
+            deliver.tell_journals(door)
+        sessions.collect(time.time(), spool.keys())
+    own = safe(event.session)
+    recent = 0.0 if flush else time.time() - RECENT_SECONDS
+    for client, name, path in _changed(event, since, recent):
+        if time.monotonic() > deadline:
+            return
+        if name != own and not spool.waiting(f"{client}.{name}"):
+            visit(client, name, path, door, deadline)
+
+
+def visit(client: str, name: str, path: str, door: Door, deadline: float) -> None:
+    """Read a session on that no event told of, and post the answers that have no row."""
+    held = sessions.take(f"{client}.{name}")
+    if held is None:
+        return
+    try:
+        session = sessions.load(client, name)
+        session.path = path or session.path
+        idle = time.time() - changed_at(session.path)
+        if idle < QUIET_SECONDS:
+            return
+        whole = read_on(session, door, deadline)
+        items = insurance.due(session, idle) if whole or not size_of(session.path) else []
+        texts = [json.dumps(item, ensure_ascii=False) for item in items]
+        if texts and deliver.put(session, door, texts, {}):
+            insurance.posted(session, items)
+        sessions.save(session)
+    finally:
+        sessions.leave(held)
+
+
+def _changed(event: Event, since: float, recent: float) -> list[tuple[str, str, str]]:
+    """(client, name, path or "") of sessions with something to read, the newest first.
+
+    `since`: files that nobody knows must be newer; `recent`: what is known must be.
+    """
+    found: list[tuple[float, str, str, str]] = []
+    known = set()
+    for client, name in sessions.every(recent):
+        session = sessions.load(client, name)
+        known.add(session.path)
+        if sessions.disabled(client, name.split(".agent-")[0]):
+            continue
+        size = size_of(session.path)
+        lost = session.spooled > session.offset and not spool.waiting(session.key)
+        gone = not size and session.size
+        if (
+            size != session.size
+            and not gone
+            or lost
+            or session.insured
+            or (gone and _moved(session))
+        ):
+            found.append((changed_at(session.path), client, name, session.path))
+    for path in locate.beside(event.transcript) if event.transcript else ():
+        name = safe(locate.name_of(event.client, path))
+        fresh = path not in known and changed_at(path) > since
+        if fresh and not sessions.disabled(event.client, name):
+            found.append((changed_at(path), event.client, name, path))
+    found.sort(reverse=True)
+    return [(client, name, path) for _, client, name, path in found]
+
+
+def _moved(session: Session) -> bool:
+    """Whether the file of a session lies elsewhere now and has something new."""
+    lately = time.time() - sessions.written(session.client, session.name) < RECENT_SECONDS
+    # Why lately: a deleted file is looked for in every folder there is.
+    path = locate.find(session.client, session.id) if lately and not session.agent else ""
+    if not path or size_of(path) == session.size:
+        return False
+    session.path = path
+    return True

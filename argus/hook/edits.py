@@ -1,0 +1,195 @@
+"""Changes of files that belong to others: all planned first, then written, each with a way back.
+
+A change is known by a name; `~/.argus/backup` holds what the file was before and the hash of what
+we made of it, so that taking it back gives the very bytes when nobody else wrote meanwhile. Knows
+nothing about clients or formats.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+import os
+import stat
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from argus.hook import home
+from memory.errors import RefusedError
+
+
+class Locked(RefusedError):
+    """A file that has to be changed cannot be written."""
+
+
+@dataclass(frozen=True)
+class Edit:
+    """One file's change: bytes before and after (None: no file), and what taking it back leaves."""
+
+    name: str
+    path: str
+    before: bytes | None
+    after: bytes | None
+    base: bytes | None = None
+
+    @property
+    def changed(self) -> bool:
+        return self.before != self.after
+
+
+@dataclass(frozen=True)
+class Record:
+    """What is remembered of a change: the file before (None: there was none), its hash after."""
+
+    path: str
+    base: bytes | None
+    after: str
+
+
+def read(path: str) -> bytes | None:
+    """The bytes of a file; None when there is none. Raises Locked."""
+    try:
+        with open(path, "rb") as handle:
+            return handle.read()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise Locked(f"{path}: {error.strerror}") from error
+
+
+def check(edits: Iterable[Edit]) -> None:
+    """Raise Locked for a file that cannot be written, before anything has been."""
+    for edit in edits:
+        real = os.path.realpath(edit.path)
+        folder = os.path.dirname(real)
+        while not os.path.exists(folder):
+            folder = os.path.dirname(folder)
+        if not edit.changed:
+            continue
+        # Why the bits: a rename would replace a file that its owner has made read-only.
+        if edit.before is not None and not os.stat(real).st_mode & 0o222:
+            raise Locked(f"{edit.path} is read-only; nothing was changed")
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise Locked(f"{folder} cannot be written to; nothing was changed")
+
+
+def apply(edit: Edit) -> None:
+    """Write one change and remember the way back. Raises Locked."""
+    if not edit.changed:
+        return
+    _same(edit)
+    known = record(edit.name)
+    base = edit.base
+    if known and known.path == edit.path and known.after == digest(edit.before):
+        base = known.base
+    try:
+        _remember(edit, base)
+        _write(edit.path, edit.after)
+    except OSError as error:
+        raise Locked(f"{edit.path}: {error.strerror}") from error
+
+
+def revert(edit: Edit) -> None:
+    """Write a change that takes an earlier one back, and forget that one. Raises Locked."""
+    _same(edit)
+    try:
+        if edit.changed:
+            _write(edit.path, edit.after)
+        for suffix in (".json", ".before"):
+            path = home.place("backup", edit.name + suffix)
+            if os.path.exists(path):
+                os.unlink(path)
+    except OSError as error:
+        raise Locked(f"{edit.path}: {error.strerror}") from error
+
+
+def _same(edit: Edit) -> None:
+    # Why: clients write their settings too, and a change is planned over what was read before.
+    if read(edit.path) != edit.before:
+        raise Locked(f"{edit.path} was changed by somebody else just now; run it again")
+
+
+def record(name: str) -> Record | None:
+    """What is remembered of the change of this name, or None."""
+    try:
+        with open(home.place("backup", name + ".json"), encoding="utf-8") as handle:
+            known: dict[str, Any] = json.load(handle)
+        base = read(home.place("backup", name + ".before")) if known["existed"] else None
+        return Record(known["path"], base, known["after"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def untouched(name: str, path: str, current: bytes | None) -> Record | None:
+    """The record of a change when the file is still what we made of it, else None."""
+    known = record(name)
+    same = known is not None and known.path == path and known.after == digest(current)
+    return known if same else None
+
+
+def digest(data: bytes | None) -> str:
+    """SHA-256 in hex; "" for no file."""
+    return "" if data is None else hashlib.sha256(data).hexdigest()
+
+
+def diff(edit: Edit, secrets: Iterable[str] = ()) -> str:
+    """The change as a unified diff, keys left out."""
+    before, after = (_lines(data) for data in (edit.before, edit.after))
+    old = "/dev/null" if edit.before is None else edit.path
+    new = "/dev/null" if edit.after is None else edit.path
+    text = "".join(
+        line if line.endswith("\n") else line + "\n\\ No newline at end of file\n"
+        for line in difflib.unified_diff(before, after, old, new)
+    )
+    for secret in secrets:
+        text = text.replace(secret, "[redacted]") if secret else text
+    return text
+
+
+def _lines(data: bytes | None) -> list[str]:
+    text = (data or b"").decode("utf-8", "replace")
+    # Why not splitlines(): it also breaks at U+2028 and five others.
+    return [line + "\n" for line in text.split("\n")[:-1]] + [
+        line for line in text.split("\n")[-1:] if line
+    ]
+
+
+def _remember(edit: Edit, base: bytes | None) -> None:
+    home.private()
+    home.private("backup")
+    if base is not None:
+        home.write(home.place("backup", edit.name + ".before"), base)
+    if edit.before is not None and edit.before != base:
+        # What somebody else made of the file while we were in it; kept, used by nobody.
+        copy = f"{edit.name}.{digest(edit.before)[:8]}"
+        home.write(home.place("backup", copy), edit.before)
+    known = {
+        "path": edit.path,
+        "existed": base is not None,
+        "before": digest(base),
+        "after": digest(edit.after),
+    }
+    text = json.dumps(known, indent=2) + "\n"
+    home.write(home.place("backup", edit.name + ".json"), text.encode())
+
+
+def _write(path: str, data: bytes | None) -> None:
+    """Replace a file's bytes: through links, with its mode and owner. None removes it."""
+    real = os.path.realpath(path)
+    if data is None:
+        if os.path.exists(real):
+            os.unlink(real)
+        return
+    os.makedirs(os.path.dirname(real), exist_ok=True)
+    try:
+        was = os.stat(real)
+    except FileNotFoundError:
+        home.write(real, data)
+        return
+    home.write(real, data)
+    now = os.stat(real)
+    if (was.st_uid, was.st_gid) != (now.st_uid, now.st_gid):
+        os.chown(real, was.st_uid, was.st_gid)
+    os.chmod(real, stat.S_IMODE(was.st_mode))

@@ -1,0 +1,155 @@
+"""One file of a past session: counted, or sent by the state and the lock that the hooks go by.
+
+So a backfill can be stopped at any moment and goes on where it was, and what hooks sent is not sent
+again. Knows nothing about where the files come from or who is told.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from dataclasses import dataclass, field
+from typing import Callable
+
+from argus.hook import deliver, home, insurance, locate, reading, sessions, spool, trouble
+from argus.hook.door import Door
+from argus.hook.events import safe
+from argus.hook.reading import Batch, Gate
+from argus.hook.sessions import Session
+from argus.hook.wire import Away
+
+#: The least pause after a failure.
+PAUSE_SECONDS = 1.0
+
+
+@dataclass
+class BackfillReport:
+    """What was read and what became of it; `posted` items by source, what was not by reason.
+
+    `files` were read to their end, `passed` were not files of sessions or not wanted, by reason;
+    `left` could not be finished. `stored`, `duplicates` and `refused` are the server's own words.
+    """
+
+    files: int = 0
+    left: int = 0
+    posted: int = 0
+    stored: int = 0
+    duplicates: int = 0
+    refused: int = 0
+    bad_lines: int = 0
+    sources: dict[str, int] = field(default_factory=dict)
+    reasons: dict[str, int] = field(default_factory=dict)
+    redacted: dict[str, int] = field(default_factory=dict)
+    passed: dict[str, int] = field(default_factory=dict)
+    dry_run: bool = False
+    why: str = ""
+
+
+class Past:
+    """One backfill: what holds for every file of it."""
+
+    def __init__(self, report: BackfillReport, since: str, project: str, patience: float) -> None:
+        self.report, self.since, self.project = report, since, project
+        self.patience, self.answered = patience, 0.0
+        self.door = Door(home.read_env())
+
+    def count(self, path: str, client: str, tell: Callable[[Batch], None]) -> None:
+        """Read one file and send nothing."""
+        name = _name(client, path)
+        if self._forbidden(client, name):
+            return
+        session = self._session(client, name, path)
+        with open(path, "rb") as handle:
+            start = reading.begin(handle, session)
+            base = os.path.basename(path)
+            for batch in reading.batches(handle, base, start, self._gate(session)):
+                tell(batch)
+        self.report.files += 1
+
+    def send(self, path: str, client: str, tell: Callable[[Batch], None]) -> None:
+        """Send one file; waits as the server asks. Raises Away when that took too long."""
+        name = _name(client, path)
+        if self._forbidden(client, name):
+            return
+        self.answered = time.monotonic()
+        while True:
+            try:
+                return self._try(path, client, name, tell)
+            except Away as away:
+                patience = self.patience - (time.monotonic() - self.answered)
+                if away.why == "key" or patience <= 0:
+                    raise
+                time.sleep(min(max(self.door.shut, PAUSE_SECONDS), patience))
+
+    def _try(self, path: str, client: str, name: str, tell: Callable[[Batch], None]) -> None:
+        held = sessions.take(f"{client}.{name}", deliver.LOCK_SECONDS)
+        if held is None or spool.waiting(f"{client}.{name}"):
+            add(self.report.passed, "busy")
+            if held is not None:
+                sessions.leave(held)
+            return
+        try:
+            session = self._session(client, name, path)
+            quiet = time.time() - os.stat(path).st_mtime > insurance.IDLE_SECONDS
+            ends = quiet and not session.ended and os.stat(path).st_size != session.size
+            end = {"reason": "end of file"} if ends else None
+            gate, whole = self._gate(session), not session.spooled
+            deliver.advance(session, self.door, gate, end=end, spooling=False, tell=tell)
+            if end:
+                session.ended = trouble.stamp(time.time())
+            if whole and not gate.early:
+                session.since = ""
+            sessions.save(session)
+        finally:
+            sessions.leave(held)
+        self.report.files += 1
+
+    def _forbidden(self, client: str, name: str) -> bool:
+        forbidden = sessions.disabled(client, name)
+        if forbidden:
+            add(self.report.passed, "disabled")
+        return forbidden
+
+    def _session(self, client: str, name: str, path: str) -> Session:
+        session = sessions.load(client, name, locate.name_of(client, path))
+        session.path = path
+        if session.since and (not self.since or self.since < session.since):
+            # An earlier backfill left out what this one wants.
+            session.restart()
+        if not session.spooled:
+            session.since = self.since
+        return session
+
+    def _gate(self, session: Session) -> Gate:
+        return Gate(session, self.since, self.project, live=False)
+
+    def add(self, batch: Batch, source: str) -> None:
+        """Count one batch of this source, which was answered just now."""
+        report, counts = self.report, batch.counts
+        self.answered = time.monotonic()
+        report.posted += counts.posted
+        report.bad_lines += counts.reasons.get("bad_line", 0)
+        report.stored += batch.answer.get("stored", 0)
+        report.duplicates += batch.answer.get("duplicates", 0)
+        report.refused += batch.answer.get("refused", 0)
+        if counts.posted:
+            add(report.sources, source, counts.posted)
+        for reason, count in counts.reasons.items():
+            add(report.reasons, reason, count)
+        for reason, count in counts.redacted.items():
+            add(report.redacted, reason, count)
+
+
+def _name(client: str, path: str) -> str:
+    """The name of the file's state; a second file of the same session has one of its own."""
+    name = safe(locate.name_of(client, path))
+    known = sessions.load(client, name).path
+    same = not known or os.path.realpath(known) == os.path.realpath(path)
+    if same or not locate.readable(known):
+        return name
+    return f"{name}.{hashlib.sha256(path.encode('utf-8', 'replace')).hexdigest()[:12]}"
+
+
+def add(counts: dict[str, int], name: str, count: int = 1) -> None:
+    counts[name] = counts.get(name, 0) + count

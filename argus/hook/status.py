@@ -1,0 +1,181 @@
+"""What stands on this machine: each client's hooks, what is unsent, what went wrong last.
+
+Reads, asks the server at most a few cheap questions, changes nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shlex
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from argus.hook import (
+    bundle,
+    claude,
+    codex,
+    edits,
+    home,
+    keys,
+    pi,
+    sessions,
+    spool,
+    trouble,
+    wiring,
+)
+from memory.errors import RefusedError
+
+
+@dataclass(frozen=True)
+class Look:
+    """One client. `state`: absent, installed, partial or broken; `problems`: what to mend."""
+
+    client: str
+    state: str
+    path: str
+    problems: tuple[str, ...] = ()
+
+
+def status(*, ask_server: bool = True) -> dict[str, Any]:
+    """Everything as one value for people (through `lines`) and programs."""
+    known = home.read_env()
+    url = known.get("ARGUS_URL", home.URL)
+    standing = keys.stand(url, known.get("ARGUS_KEY", "")) if ask_server else None
+    build = (edits.read(home.place("lib", bundle.DIGEST)) or b"").decode("ascii", "replace").strip()
+    return {
+        "url": url,
+        "key": "ARGUS_KEY" in known,
+        "server": asdict(standing) if standing else None,
+        "build": build,
+        "server_build": keys.build(url) if standing and standing.reached else "",
+        "clients": [asdict(look(name)) for name in (claude.NAME, codex.NAME, pi.NAME)],
+        "capture": home.on(known, "ARGUS_CAPTURE"),
+        "recall": home.on(known, "ARGUS_RECALL"),
+        "sessions": sum(1 for _ in sessions.every()),
+        "last_read": _last_read(),
+        "unsent": unsent(),
+        "skipped_recalls": _rows("skipped.jsonl"),
+        "misses": _rows("misses.jsonl"),
+        "last_trouble": _last(home.place("log", "argus-hook.log")),
+    }
+
+
+def look(name: str) -> Look:
+    """How one client is wired."""
+    try:
+        return _look_pi() if name == pi.NAME else _look_hooks(name)
+    except RefusedError as error:
+        path = claude.settings() if name == claude.NAME else codex.hooks()
+        return Look(name, "broken", path, (str(error),))
+
+
+def _look_hooks(name: str) -> Look:
+    path = claude.settings() if name == claude.NAME else codex.hooks()
+    events = claude.EVENTS if name == claude.NAME else codex.EVENTS
+    data = edits.read(path)
+    text = wiring.decode(path, data)
+    ours = wiring.places(text, name)
+    if not ours:
+        return Look(name, "absent", path)
+    problems = []
+    missing = [event for event in events if event not in {place[0] for place in ours}]
+    if missing:
+        problems.append(f"no hook for {', '.join(missing)}: run argus-hook install")
+    for program in sorted({word for handler in ours.values() for word in _programs(handler)}):
+        if not os.path.exists(program):
+            problems.append(f"{program} is gone: run argus-hook install")
+    if json.loads(text).get("disableAllHooks"):
+        problems.append("disableAllHooks is on: no hook of any kind runs")
+    problems += _behind(ours)
+    return Look(name, "partial" if missing else "installed", path, tuple(problems))
+
+
+def _programs(handler: dict[str, Any]) -> list[str]:
+    words = shlex.split(str(handler.get("command", "")))
+    return [word for word in words[:-3] if os.path.isabs(word)]
+
+
+def _behind(ours: dict[wiring.Place, dict[str, Any]]) -> list[str]:
+    """What of `~/.argus/env` the http hook does not know yet, having been written before."""
+    known = home.read_env()
+    wanted = claude.door(known.get("ARGUS_URL", home.URL), known)
+    urls = {str(handler["url"]) for handler in ours.values() if handler.get("type") == "http"}
+    if not urls:
+        return []
+    if not home.on(known, "ARGUS_RECALL"):
+        return ["ARGUS_RECALL is off but the prompt is still posted: run argus-hook install"]
+    return (
+        [] if urls == {wanted} else ["the http hook is not as ~/.argus/env: run argus-hook install"]
+    )
+
+
+def _look_pi() -> Look:
+    path = pi.extension()
+    data = edits.read(path)
+    if data is None or not pi.ours(data):
+        return Look(pi.NAME, "absent", path)
+    gone = [program for program in pi.programs(data) if not os.path.exists(program)]
+    problems = tuple(f"{program} is gone: run argus-hook install" for program in gone)
+    return Look(pi.NAME, "installed", path, problems)
+
+
+def unsent() -> dict[str, int]:
+    """What waits in the spool: files and their bytes."""
+    files, size = spool.totals()
+    return {"files": files, "bytes": size}
+
+
+def lines(found: dict[str, Any]) -> list[str]:
+    """The same for a person."""
+    server = found["server"] or {"reached": False, "why": "not asked", "accepted": None}
+    stands = "answers" if server["reached"] else f"away: {server['why']}"
+    told = [f"server     {found['url']} {stands}"]
+    if not found["key"]:
+        told.append("key        none in ~/.argus/env")
+    elif server["accepted"] is False:
+        told.append(f"key        refused: {server['why']}")
+    elif server["accepted"]:
+        told.append(f"key        may {', '.join(server['scopes']) or 'nothing here'}")
+    if found["build"]:
+        theirs = found["server_build"]
+        same = "" if theirs in ("", found["build"]) else f", the server has {theirs[:12]}"
+        told.append(f"client     build {found['build'][:12]}{same}")
+    for one in found["clients"]:
+        told.append(f"{one['client']:<10} {one['state']}: {one['path']}")
+        told += [f"           {problem}" for problem in one["problems"]]
+    for name in ("capture", "recall"):
+        if not found[name]:
+            told.append(f"{name:<10} off in ~/.argus/env")
+    waiting = found["unsent"]
+    read = f", the last one read {found['last_read']}" if found["last_read"] else ""
+    told.append(f"sessions   {found['sessions']} known{read}")
+    told.append(f"unsent     {waiting['files']} batches, {waiting['bytes']} bytes")
+    if found["skipped_recalls"] or found["misses"]:
+        told.append(f"skipped    {found['skipped_recalls']} recalls wait to be reported")
+        told.append(f"missed     {found['misses']} transcripts wait to be reported")
+    if found["last_trouble"]:
+        told.append(f"last told  {found['last_trouble']}")
+    return told
+
+
+def _last_read() -> str:
+    """When what was said was last handed to the server or the spool; "" when it never was."""
+    instants = []
+    for client, name in sessions.every():
+        with contextlib.suppress(OSError):
+            path = home.place("hook", "sessions", client, name + ".json")
+            instants.append(os.stat(path).st_mtime)
+    return trouble.stamp(max(instants)) if instants else ""
+
+
+def _rows(name: str) -> int:
+    data = edits.read(home.place("hook", name))
+    return (data or b"").count(b"\n")
+
+
+def _last(path: str) -> str:
+    data = edits.read(path) or b""
+    rows = data[-2000:].decode("utf-8", "replace").strip().split("\n")
+    return rows[-1]

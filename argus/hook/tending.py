@@ -1,0 +1,211 @@
+"""What a detached child does for a session: read on, send, keep what is not sure, look around.
+
+It has a minute and stops cleanly where it is then; the next event goes on. Never two of them at the
+same session. Knows nothing about stdin and nothing about formats.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from typing import Any
+
+from argus.hook import deliver, home, insurance, locate, reading, sessions, spool, trouble
+from argus.hook.capture import ENDS
+from argus.hook.cleanse import cleanse, said_nothing_else
+from argus.hook.door import Door
+from argus.hook.events import Event, safe
+from argus.hook.reading import Gate
+from argus.hook.sessions import Session
+from memory.text.poison import poison
+
+#: Seconds of wall clock for one child, for another's work at the same session, and for the spool.
+WORK_SECONDS, LOCK_SECONDS, FLUSH_SECONDS = 60.0, 10.0, 20.0
+
+#: Seconds for which the row of an answer is waited for, and the pause between two looks.
+ROW_SECONDS, LOOK_SECONDS = 0.25, 0.05
+
+#: Times that a file which grew meanwhile is read again before the child leaves.
+ROUNDS_MAX = 20
+
+
+def tend(event: Event, path: str, settings: dict[str, str]) -> None:
+    """See to the session of one event."""
+    deadline = time.monotonic() + WORK_SECONDS
+    installed()
+    door = Door(settings)
+    if spool.waiting():
+        deliver.flush(FLUSH_SECONDS, patient=False)
+    name = safe(event.session)
+    if event.name == "SubagentStop":
+        name = safe(f"{event.session}.agent-{event.agent}")
+    if sessions.disabled(event.client, safe(event.session)):
+        return
+    end = {"reason": event.reason} if event.name in ENDS else None
+    if event.message is not None:
+        _say(Session(event.client, name), event, door)
+    for _ in range(ROUNDS_MAX):
+        held = sessions.take(f"{event.client}.{name}", LOCK_SECONDS)
+        if held is None:
+            _hand_over(Session(event.client, name), event, end, door)
+            return
+        try:
+            session = sessions.load(event.client, name, event.session)
+            _turn(session, event, path, door, deadline, end)
+        finally:
+            sessions.leave(held)
+        end = None
+        # Whoever came meanwhile and waited in vain relied on us to read to the end.
+        if time.monotonic() > deadline or size_of(session.path) == session.size or not session.size:
+            break
+    if not door.shut:
+        deliver.tell_journals(door)
+
+
+def _turn(
+    session: Session,
+    event: Event,
+    path: str,
+    door: Door,
+    deadline: float,
+    end: dict[str, str] | None,
+) -> None:
+    """One look at the session under its lock."""
+    session.id = event.session
+    session.path = path or session.path
+    session.cwd = event.cwd or session.cwd
+    if event.name == "SubagentStop":
+        session.agent = {"agent": event.agent, "agent_type": event.agent_type}
+    if event.message is not None and not locate.readable(session.path):
+        return
+    read = read_on(session, door, deadline, end)
+    last = event.last if event.name == "Stop" else ""
+    if last:
+        _insure(session, event, door, deadline)
+    if end is not None:
+        if not read:
+            _say_end(session, end, door)
+        session.ended = session.ended or trouble.stamp(time.time())
+        for one in session.insured:
+            one["looked"] = True
+    sessions.save(session)
+
+
+def read_on(
+    session: Session, door: Door, deadline: float, end: dict[str, str] | None = None
+) -> bool:
+    """Send what the file has more; whether it was read to its end."""
+    if not locate.readable(session.path) and not session.agent:
+        session.path = locate.find(session.client, session.id) or session.path
+    try:
+        return deliver.advance(session, door, Gate(session), deadline, end)
+    except OSError as error:
+        if session.path:
+            trouble.log(f"{session.key}: {error.strerror}: {error.filename}")
+        return False
+
+
+def _say_end(session: Session, end: dict[str, str], door: Door) -> None:
+    if session.named:
+        told = cleanse({**end, "session": session.named}, {})
+        deliver.put(session, door, [], {"session_end": told})
+
+
+def _insure(session: Session, event: Event, door: Door, deadline: float) -> None:
+    """Keep the last answer when its row is not in the file, after a moment's wait."""
+    item = _item(session, event, "assistant", event.last)
+    if item is None or poison(event.last, "assistant"):
+        return
+    until = time.monotonic() + ROW_SECONDS
+    while not insurance.heard(session, item["body"]):
+        if time.monotonic() > until:
+            now = trouble.stamp(time.time())
+            item["original_timestamp"] = now
+            # The id of a row is not known; the same words at two stops are two answers.
+            item["record_id"] = f"insured/{session.name}/{now}"
+            insurance.keep(session, item["body"], now, item)
+            return
+        time.sleep(LOOK_SECONDS)
+        if size_of(session.path) != session.size:
+            read_on(session, door, deadline)
+
+
+def _item(session: Session, event: Event, role: str, text: str) -> dict[str, Any] | None:
+    """An item of words that an event brought, cleansed; None when they must not leave."""
+    cwd = event.cwd or session.cwd
+    rules = Gate(session).rules(cwd)
+    if rules is None or not text.strip():
+        return None
+    item: dict[str, Any] = cleanse(
+        {
+            "source": locate.SOURCES[event.client],
+            "kind": "turn",
+            "role": role,
+            "body": text,
+            "session": session.named or event.session,
+            "cwd": cwd,
+            "project": rules.project,
+            "metadata": {**reading.facts(cwd), "insured": True},
+        },
+        {},
+    )
+    long = len(item["body"].encode("utf-8", "replace")) > reading.ITEM_BYTES_MAX
+    return None if long or said_nothing_else(item["body"]) else item
+
+
+def _say(session: Session, event: Event, door: Door) -> None:
+    """Send a message that an event brought whole, before any file has it."""
+    from memory.transcripts.instants import instant
+    from memory.transcripts.pi import identify, judge_entry
+
+    message: dict[str, Any] = dict(event.message or {})
+    text, reason, marks = judge_entry({"type": "message", "message": message})
+    when, _ = instant(message.get("timestamp"))
+    if reason is not None or when is None:
+        return
+    item = _item(session, event, str(message.get("role")), text)
+    if item is None:
+        return
+    item["metadata"] = {**reading.facts(item["cwd"]), **marks}
+    # By the words as they are stored, as the file's own reading names them.
+    item["record_id"] = identify(message.get("timestamp"), item["role"], item["body"])
+    item["original_timestamp"] = when.isoformat()
+    deliver.put(session, door, [json.dumps(item, ensure_ascii=False)], {})
+
+
+def _hand_over(session: Session, event: Event, end: dict[str, str] | None, door: Door) -> None:
+    """Another child has the session for too long: it reads on, and the end is told without it."""
+    trouble.log(f"{session.key}: another child is at work, {event.name} is left to it")
+    if end is not None:
+        session.named = event.session
+        _say_end(session, end, door)
+
+
+def installed() -> float:
+    """Since when this machine captures, in seconds; from now on when it never did."""
+    path = home.place("hook", "since")
+    try:
+        with open(path, encoding="ascii", errors="replace") as handle:
+            return float(handle.read(32))
+    except (OSError, ValueError):
+        now = time.time()
+    home.private("hook")
+    home.write(path, str(now).encode())
+    return now
+
+
+def size_of(path: str) -> int:
+    """Bytes of a file; 0 when it is not there."""
+    try:
+        return os.stat(path).st_size
+    except (OSError, ValueError):
+        return 0
+
+
+def changed_at(path: str) -> float:
+    """When a file was changed, in seconds; 0 when it is not there."""
+    try:
+        return os.stat(path).st_mtime
+    except (OSError, ValueError):
+        return 0.0

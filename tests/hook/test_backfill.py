@@ -1,0 +1,181 @@
+"""All past sessions, once, however often the command is stopped and started."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from argus.hook.backfill import backfill, command, lines
+from memory.models import CaptureReceipt, RawItem, Session
+from tests.hook.ground import Home, Toll
+from tests.hook.talks import Talk, load, stored, tend
+
+pytestmark = pytest.mark.usefixtures("here")
+
+
+@pytest.fixture
+def here(wired: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(wired.path))
+
+
+def past(home: Home) -> list[Talk]:
+    """A session of each client, quiet for a long time."""
+    return [
+        Talk(client, home.path).say(f"{client} asks.", f"{client} answers.").age(90_000 - at * 1000)
+        for at, client in enumerate(("claude", "codex", "pi"))
+    ]
+
+
+def test_it_sends_the_sessions_of_all_clients_once(wired: Home, toll: Toll) -> None:
+    talks = past(wired)
+    report = backfill()
+    assert (report.files, report.posted, report.stored, report.left) == (3, 6, 6, 0)
+    assert report.sources == {"claude-code": 2, "codex": 2, "pi": 2}
+    assert sorted(stored()) == sorted(turn for talk in talks for turn in talk.turns)
+    assert [post["items"][0]["source"] for post in toll.posted()] == ["claude-code", "codex", "pi"]
+    # What is over is told to be over, so that its tail can be segmented.
+    ended = Session.objects.exclude(ended_at=None)
+    assert {row.key for row in ended} == {talk.session for talk in talks}
+
+    asked = len(toll.requests)
+    again = backfill()
+    assert (again.files, again.posted) == (3, 0)
+    assert len(toll.requests) == asked
+    talks[0].say("One more.").age(90_000)
+    assert backfill().posted == 1
+    tend(talks[0])
+    assert sorted(stored()) == sorted(turn for talk in talks for turn in talk.turns)
+
+
+def test_it_counts_and_sends_nothing_in_a_dry_run(wired: Home, toll: Toll) -> None:
+    past(wired)
+    report = backfill(dry_run=True)
+    assert (report.files, report.posted, report.stored) == (3, 6, 0)
+    assert report.reasons
+    assert toll.requests == []
+    assert not (wired.argus / "hook" / "sessions").exists()
+    assert "would be sent" in lines(report)[0]
+
+
+def test_it_leaves_out_what_was_said_before_a_day_and_takes_it_later(wired: Home) -> None:
+    talk = Talk("claude", wired.path).say("Old.", "Older.", "Late.")
+    talk.rows[2]["timestamp"] = "2026-11-20T09:00:00.000Z"
+    talk.path.write_bytes(talk.data())
+    report = backfill(since="2026-11-15T00:00:00+00:00")
+    assert report.reasons["before"] == 2
+    assert [words for _, words in stored()] == ["Late."]
+    assert backfill(since="2026-11-15T00:00:00+00:00").posted == 0
+    backfill()
+    assert len(stored()) == 3
+    assert backfill().posted == 0
+
+
+def test_it_passes_over_what_is_no_session_of_the_person(wired: Home) -> None:
+    talk = past(wired)[0]
+    agents = talk.path.parent / talk.session / "subagents"
+    agents.mkdir(parents=True)
+    (agents / "agent-1.jsonl").write_bytes(talk.data())
+    (talk.path.parent / "notes.md").write_text("# Notes\n\nA note.\n")
+    off = Talk("claude", wired.path).say("Off.", "Off.").age(5000)
+    wired.run(
+        "capture", "--client", "claude", stdin=off.event("Stop"), extra={"ARGUS_DISABLED": "1"}
+    )
+    report = backfill()
+    assert report.passed == {"sidechain": 1, "no_session": 1, "disabled": 1}
+    assert "Off." not in {words for _, words in stored()}
+
+
+def test_it_puts_everything_under_the_project_that_was_named(wired: Home) -> None:
+    past(wired)
+    backfill(project="attic")
+    named = {item.project.name for item in RawItem.objects.as_pipeline() if item.project}
+    assert named == {"attic"}
+
+
+def test_it_takes_the_folders_that_were_named(wired: Home, tmp_path: Path) -> None:
+    talks = past(wired)
+    assert backfill([str(talks[1].path.parent)]).sources == {"codex": 2}
+    with pytest.raises(FileNotFoundError):
+        backfill([str(tmp_path / "nowhere")])
+
+
+def test_it_waits_as_long_as_the_server_asks(wired: Home, toll: Toll) -> None:
+    talks = past(wired)
+    toll.status, toll.headers = 429, {"Retry-After": "2"}
+    toll.script = ["pass", "status"]
+    started = time.monotonic()
+    report = backfill()
+    assert time.monotonic() - started >= 2
+    assert (report.stored, report.left) == (6, 0)
+    assert sorted(stored()) == sorted(turn for talk in talks for turn in talk.turns)
+
+
+def test_it_goes_on_another_time_when_the_server_stays_away(
+    wired: Home, toll: Toll, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("argus.hook.reading.BATCH_ITEMS_MAX", 3)
+    talk = Talk("claude", wired.path).say(*(f"Turn {number}." for number in range(10))).age()
+    toll.script, toll.mode, toll.status = ["pass"], "status", 503
+    report = backfill(patience=1.5)
+    assert report.why
+    assert report.left == 1
+    assert load(talk).offset > 0
+    assert len(stored()) == 3
+    assert not (wired.argus / "hook" / "spool").exists()
+
+    toll.mode = "pass"
+    assert backfill().stored == 7
+    assert stored() == talk.turns
+
+
+def test_it_does_not_ask_for_long_with_a_key_that_is_refused(wired: Home, toll: Toll) -> None:
+    past(wired)
+    toll.mode, toll.status = "status", 401
+    started = time.monotonic()
+    report = backfill()
+    assert time.monotonic() - started < 5
+    assert "key" in report.why
+
+
+def test_it_reads_a_second_copy_of_a_session_without_harm(wired: Home) -> None:
+    talk = past(wired)[0]
+    backfill()
+    copy = talk.path.parent.with_name("-copy") / talk.path.name
+    copy.parent.mkdir()
+    copy.write_bytes(talk.data())
+    report = backfill()
+    assert (report.duplicates, report.stored) == (2, 0)
+    assert backfill().posted == 0
+    talk.say("One more.")
+    tend(talk)
+    assert len(stored()) == 7
+
+
+def test_it_tells_what_it_did(wired: Home, toll: Toll, capsys: pytest.CaptureFixture[str]) -> None:
+    past(wired)
+    shared: dict[str, Any] = {"paths": [], "project": None, "dry_run": False}
+    options = argparse.Namespace(**shared, since="2026-10-01", json=False)
+    assert command(options) == 0
+    told = capsys.readouterr()
+    assert "3 files read, 6 items sent" in told.out
+    assert told.err == ""
+    assert command(argparse.Namespace(**shared, since="soon", json=False)) == 1
+    assert "no date" in capsys.readouterr().err
+    toll.close()
+    Talk("pi", wired.path).say("New.").age()
+    assert command(argparse.Namespace(**{**shared, "dry_run": True}, since=None, json=True)) == 0
+    assert json.loads(capsys.readouterr().out)["posted"] == 1
+    toll.open()
+
+
+def test_it_counts_ranges_for_the_server_as_hooks_do(wired: Home, toll: Toll) -> None:
+    past(wired)
+    backfill()
+    ranges = [row.client_range for row in CaptureReceipt.objects.as_pipeline()]
+    assert sum(one["posted"] for one in ranges) == 6
+    assert all(one["seen"] == one["filtered"] + one["posted"] for one in ranges)

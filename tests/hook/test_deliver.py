@@ -1,0 +1,214 @@
+"""Offsets move over what the server acknowledged; everything arrives once, whatever went wrong."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pytest
+
+from argus.hook import deliver, spool, trouble
+from memory.models import CaptureReceipt
+from tests.hook.ground import Home, Toll
+from tests.hook.talks import Talk, load, look_around, stored, tend
+
+pytestmark = pytest.mark.usefixtures("here")
+
+QUESTION, ANSWER = "Where is the deploy script?", "In tools/deploy.sh, and it needs FOO=1."
+
+
+@pytest.fixture
+def here(wired: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(wired.path))
+
+
+TROUBLES: dict[str, dict[str, Any]] = {
+    "refused": {"mode": "off"},
+    "key": {"mode": "status", "status": 401},
+    "forbidden": {"mode": "status", "status": 403},
+    "busy": {"mode": "status", "status": 429, "headers": {"Retry-After": "7"}},
+    "broken": {"mode": "status", "status": 500},
+    "moved": {"mode": "status", "status": 302},
+    "html": {"mode": "html"},
+    "cut": {"mode": "cut"},
+    "lost": {"mode": "lose"},
+}
+
+
+def spoil(toll: Toll, **how: Any) -> None:
+    for name, value in how.items():
+        setattr(toll, name, value)
+    if toll.mode == "off":
+        toll.close()
+
+
+def mend(toll: Toll) -> None:
+    if toll.mode == "off":
+        toll.open()
+    toll.mode = "pass"
+
+
+@pytest.mark.parametrize("how", TROUBLES.values(), ids=TROUBLES)
+def test_it_keeps_what_was_said_until_the_server_is_back(
+    wired: Home, toll: Toll, how: dict[str, Any]
+) -> None:
+    talk = Talk("claude", wired.path).say(QUESTION, ANSWER)
+    spoil(toll, **how)
+    tend(talk)
+    assert load(talk).offset == 0
+    assert len(spool.waiting()) == 1
+    talk.say("And the staging one?", "The same.")
+    tend(talk, "SessionEnd", reason="other")
+    assert load(talk).offset == 0
+
+    mend(toll)
+    report = deliver.flush(30)
+    assert (report.left, report.why) == (0, "")
+    assert stored() == talk.turns
+    assert load(talk).offset == load(talk).spooled == talk.path.stat().st_size
+    tend(talk)
+    assert stored() == talk.turns
+    ends = CaptureReceipt.objects.as_pipeline().exclude(session_end={})
+    assert {row.session_end["session"] for row in ends} == {talk.session}
+
+
+def test_it_does_not_ask_again_before_the_time_that_the_server_named(
+    wired: Home, toll: Toll
+) -> None:
+    talk = Talk("claude", wired.path).say(QUESTION, ANSWER)
+    spoil(toll, mode="status", status=429, headers={"Retry-After": "600"})
+    tend(talk)
+    asked = len(toll.requests)
+    mend(toll)
+    talk.say("And now?", "Now, too.")
+    tend(talk)
+    assert len(toll.requests) == asked
+    assert len(spool.waiting()) == 2
+
+    # A person who asks for it is not put off.
+    assert deliver.flush(30).left == 0
+    assert stored() == talk.turns
+
+
+def test_it_goes_on_where_a_server_that_dies_between_two_batches_left_off(
+    wired: Home, toll: Toll, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("argus.hook.reading.BATCH_ITEMS_MAX", 4)
+    talk = Talk("claude", wired.path).say(*(f"Turn {number}." for number in range(20)))
+    toll.script = ["pass", "pass", "cut"]
+    toll.mode = "status"
+    tend(talk)
+    session = load(talk)
+    assert 0 < session.offset < session.spooled
+    mend(toll)
+    deliver.flush(30)
+    assert stored() == talk.turns
+    assert load(talk).offset == talk.path.stat().st_size
+
+
+def test_it_sends_what_the_spool_lost_from_the_file_again(wired: Home, toll: Toll) -> None:
+    talk = Talk("pi", wired.path).say(QUESTION, ANSWER)
+    toll.mode = "status"
+    tend(talk)
+    for name in spool.waiting():
+        spool.remove(name)
+    mend(toll)
+    (wired.argus / "hook" / "shut.json").unlink()
+    tend(talk)
+    assert stored() == talk.turns
+
+
+def test_it_leaves_in_the_file_what_the_spool_has_no_room_for(
+    wired: Home, toll: Toll, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("argus.hook.spool.SPOOL_FILES_MAX", 1)
+    talks = [Talk("claude", wired.path).say(f"{QUESTION} {n}", f"{ANSWER} {n}") for n in range(3)]
+    toll.mode = "status"
+    for talk in talks:
+        tend(talk, "SessionEnd", reason="other")
+    assert sum(load(talk).spooled > 0 for talk in talks) == 1
+
+    mend(toll)
+    deliver.flush(30)
+    for talk in talks:
+        talk.age()
+    look_around(Talk("claude", wired.path))
+    assert sorted(stored()) == sorted(turn for talk in talks for turn in talk.turns)
+    ends = CaptureReceipt.objects.as_pipeline().exclude(session_end={})
+    assert {row.session_end["session"] for row in ends} >= {talk.session for talk in talks[1:]}
+
+
+def test_it_halves_a_post_that_is_too_large(wired: Home, toll: Toll) -> None:
+    talk = Talk("claude", wired.path).say(*(f"Turn {number}." for number in range(8)))
+    toll.status = 413
+    toll.script = ["status", "status"]
+    tend(talk)
+    assert stored() == talk.turns
+    assert [len(one["items"]) for one in toll.posted()] == [8, 4, 2, 2, 4]
+    assert sum(one.get("range", {}).get("posted", 0) for one in toll.posted()[2:]) == 8
+
+
+def test_it_leaves_out_the_one_item_that_the_server_refuses(wired: Home, toll: Toll) -> None:
+    talk = Talk("claude", wired.path).say("One.", "Two.", "Three.", "Four.")
+    toll.status = 422
+    toll.script = ["status", "pass", "status", "status"]
+    tend(talk)
+    assert stored() == [talk.turns[0], talk.turns[1], talk.turns[3]]
+    assert load(talk).offset == talk.path.stat().st_size
+    misses = [one for post in toll.posted() for one in post.get("misses", [])]
+    assert [(one["reason"], one["session"]) for one in misses] == [("refused", talk.session)]
+    assert "Three" not in json.dumps(misses)
+
+
+def test_it_loses_nothing_to_a_server_that_refuses_everything(wired: Home, toll: Toll) -> None:
+    talk = Talk("claude", wired.path).say(QUESTION, ANSWER)
+    spoil(toll, mode="status", status=422)
+    started = time.monotonic()
+    tend(talk)
+    assert time.monotonic() - started < 10
+    assert load(talk).offset == 0
+    mend(toll)
+    deliver.flush(30)
+    assert stored() == talk.turns
+
+
+def test_it_tells_seen_filtered_and_posted_of_every_range(wired: Home, toll: Toll) -> None:
+    talk = Talk("claude", wired.path).say(QUESTION, ANSWER)
+    talk.rows.append({"type": "mode", "sessionId": talk.session})
+    talk.write()
+    tend(talk)
+    talk.rows.append({"type": "mode", "sessionId": talk.session})
+    talk.write()
+    tend(talk)
+    tend(talk, "SessionEnd", reason="other")
+    ranges = [one["range"] for one in toll.posted() if "range" in one]
+    assert [(r["seen"], r["filtered"], r["posted"]) for r in ranges] == [(3, 1, 2), (1, 1, 0)]
+    assert ranges[0]["reasons"] == {"plumbing": 1}
+    assert {r["session"] for r in ranges} == {talk.session}
+    assert toll.posted()[0]["client"]["client"] == "claude"
+
+
+def test_it_reports_what_was_missed_once_the_server_is_back(wired: Home, toll: Toll) -> None:
+    trouble.miss("claude", "gone", "no_transcript", "/nowhere/gone.jsonl")
+    spoil(toll, mode="off")
+    deliver.flush(5)
+    mend(toll)
+    deliver.flush(5)
+    deliver.flush(5)
+    receipts = CaptureReceipt.objects.as_pipeline().exclude(misses=[])
+    assert [row.misses[0]["session"] for row in receipts] == ["gone"]
+
+
+def test_it_drops_a_post_that_the_disk_broke_and_goes_on(wired: Home, toll: Toll) -> None:
+    first = Talk("claude", wired.path).say(QUESTION, ANSWER)
+    second = Talk("claude", wired.path).say("Something else?", "Nothing else.")
+    toll.mode = "status"
+    tend(first)
+    tend(second)
+    broken = wired.argus / "hook" / "spool" / spool.waiting()[0]
+    broken.write_bytes(broken.read_bytes()[:100])
+    mend(toll)
+    assert deliver.flush(30).left == 0
+    tend(first)
+    assert sorted(stored()) == sorted(first.turns + second.turns)

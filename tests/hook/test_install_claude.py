@@ -1,0 +1,283 @@
+"""Claude Code's settings: our hooks in, everything else as it was."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from tests.hook.installing import Person, mode, snapshot
+
+THEIRS = """{
+    "model": "opus",   "permissions": {"allow": ["Bash(ls:*)"]},
+    "hooks": {
+        "Stop": [
+            {"hooks": [{"type": "command", "command": "echo 'so says .argus/lib/argus-hook'"}]}
+        ]
+    },
+    "env": {"EDITOR": "vi"}
+}
+"""
+EVENTS = {"SessionStart", "UserPromptSubmit", "Stop", "SessionEnd", "PreCompact"}
+
+
+@pytest.fixture
+def person(tmp_path: Path) -> Person:
+    home = tmp_path / 'ho me\'s ünd "x"'
+    home.mkdir()
+    return Person(home)
+
+
+@pytest.fixture
+def served(person: Person, server: str, key: str) -> Person:
+    return Person(person.home, server, key)
+
+
+def test_it_makes_settings_where_there_are_none(person: Person) -> None:
+    (person.home / ".claude").mkdir()
+    person.installs("claude")
+    hooks = person.hooks()
+    assert set(hooks) == EVENTS
+    assert all(len(handlers) == 1 for handlers in hooks.values())
+    assert mode(person.settings) == 0o600
+    assert mode(person.home / ".argus" / "env") == 0o600
+    assert person.key in (person.home / ".argus" / "env").read_text()
+    assert person.key not in person.settings.read_text()
+
+
+def test_it_names_timeouts_and_never_runs_asynchronously(person: Person) -> None:
+    person.installs("claude")
+    for handlers in person.hooks().values():
+        assert all(0 < one["timeout"] <= 10 and "async" not in one for one in handlers)
+
+
+def test_it_adds_and_leaves_the_rest_where_it_stood(person: Person) -> None:
+    before = person.wrote(THEIRS).decode()
+    person.installs("claude")
+    after = person.settings.read_text()
+    kept = iter(after.splitlines())
+    assert all(line.rstrip(",") in (k.rstrip(",") for k in kept) for line in before.splitlines())
+    stop = person.hooks()["Stop"]
+    assert [one["command"][:4] for one in stop][0] == "echo"
+    assert len(stop) == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        THEIRS,
+        THEIRS.replace("\n", "\r\n"),
+        "\ufeff" + THEIRS,
+        THEIRS.rstrip("\n"),
+        THEIRS.replace("    ", "\t"),
+        "{}",
+        "{ }\n",
+        "{\n}\n",
+        "",
+        '{"hooks":{}}',
+        '{"hooks": {"Stop": [], "PreToolUse": []}}\n',
+        '{"model":"x"}',
+    ],
+)
+def test_it_leaves_the_very_bytes_behind(person: Person, text: str) -> None:
+    before = person.wrote(text)
+    person.installs("claude")
+    assert set(person.hooks()) >= EVENTS
+    person.uninstalls("--client", "claude")
+    assert person.settings.read_bytes() == before
+    assert not (person.home / ".argus" / "backup").exists()
+
+
+def test_it_removes_settings_that_it_made(person: Person) -> None:
+    person.installs("claude")
+    person.uninstalls()
+    assert not person.settings.exists()
+
+
+def test_it_changes_no_byte_the_second_time(person: Person) -> None:
+    person.wrote(THEIRS)
+    person.installs("claude")
+    before = snapshot(person.home)
+    assert "unchanged" in person.installs("claude")
+    assert snapshot(person.home) == before
+
+
+def test_it_replaces_an_older_entry_where_it_stands(person: Person) -> None:
+    old = "/opt/python -I -S /elsewhere/.argus/lib/argus-hook capture --client claude"
+    entry = {"hooks": [{"type": "command", "command": old, "timeout": 1}]}
+    theirs = {"hooks": [{"type": "command", "command": "theirs"}]}
+    person.wrote(json.dumps({"hooks": {"Stop": [entry, theirs, entry], "Notification": [entry]}}))
+    person.installs("claude")
+    hooks = person.hooks()
+    assert [str(person.home) in h["command"].replace("'\"'\"'", "'") for h in hooks["Stop"]] == [
+        True,
+        False,
+    ]
+    assert not hooks["Notification"]
+    person.uninstalls()
+    assert [one["command"] for one in person.hooks()["Stop"]] == ["theirs"]
+
+
+def test_it_takes_only_its_own_out_when_others_wrote_meanwhile(person: Person) -> None:
+    person.wrote(THEIRS)
+    person.installs("claude")
+    meanwhile = person.settings.read_text().replace('"model": "opus"', '"model": "sonnet"')
+    person.settings.write_text(meanwhile)
+    person.uninstalls()
+    assert person.settings.read_text() == THEIRS.replace("opus", "sonnet")
+
+
+def test_it_leaves_the_bytes_after_somebody_wrote_between_two_installations(
+    person: Person,
+) -> None:
+    person.wrote(THEIRS)
+    person.installs("claude")
+    hooks = person.settings.read_text().replace("opus", "sonnet")
+    person.settings.write_text(hooks.replace('"timeout": 10', '"timeout": 7'))
+    person.installs("claude")
+    person.uninstalls()
+    assert person.settings.read_text() == THEIRS.replace("opus", "sonnet")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{\n "a": 1,\n}', "settings.json, line 2, column 8: a comma"),
+        ("{\n // mine\n}", "settings.json, line 2, column 2: a comment"),
+        ("[]", "settings.json, line 1, column 1: an object"),
+        ('{"hooks": 5}', "hooks must be an object"),
+        ('{"hooks": {"Stop": {}}}', "hooks.Stop must be an array"),
+        ('{"hooks": {}, "hooks": {}}', "stands here a second time"),
+        (b'{"a": "\xff"}', "settings.json, line 1, column 8: no UTF-8"),
+    ],
+)
+def test_it_refuses_broken_settings_and_writes_nothing(
+    person: Person, text: str | bytes, said: str
+) -> None:
+    before = person.wrote(text)
+    assert said in person.refused("claude")
+    assert person.settings.read_bytes() == before
+    assert not (person.home / ".argus").exists()
+
+
+def test_it_refuses_a_read_only_file_and_writes_nothing(person: Person) -> None:
+    before = person.wrote(THEIRS)
+    person.settings.chmod(0o444)
+    assert "read-only" in person.refused("claude")
+    assert person.settings.read_bytes() == before
+    assert not (person.home / ".argus").exists()
+
+
+def test_it_writes_through_a_link_and_keeps_the_mode(person: Person) -> None:
+    real = person.home / "dotfiles.json"
+    before = person.wrote(THEIRS, real)
+    real.chmod(0o640)
+    (person.home / ".claude").mkdir()
+    person.settings.symlink_to(real)
+    person.installs("claude")
+    assert person.settings.is_symlink()
+    assert set(person.hooks(real)) == EVENTS
+    assert mode(real) == 0o640
+    person.uninstalls()
+    assert person.settings.is_symlink()
+    assert real.read_bytes() == before
+
+
+def test_it_shows_the_diff_and_writes_nothing(person: Person) -> None:
+    before = person.wrote(THEIRS)
+    told = person.installs("claude", "--dry-run")
+    assert "+++ " in told and "argus-hook" in told
+    assert person.key not in told
+    assert person.settings.read_bytes() == before
+    assert not (person.home / ".argus").exists()
+
+
+def test_it_goes_where_claude_looks(person: Person) -> None:
+    elsewhere = person.home / "config"
+    elsewhere.mkdir()
+    person.installs("all", CLAUDE_CONFIG_DIR=str(elsewhere))
+    assert set(person.hooks(elsewhere / "settings.json")) == EVENTS
+    assert not person.settings.exists()
+
+
+def test_it_says_when_no_client_is_there(person: Person) -> None:
+    assert "no client is found" in person.refused("all")
+    assert not (person.home / ".argus").exists()
+
+
+def test_it_needs_a_key(person: Person) -> None:
+    done = person.does("install", "--client", "claude")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "a key is needed" in done.stderr
+
+
+def test_it_posts_the_prompt_where_the_server_is_on_this_machine(served: Person) -> None:
+    before = served.wrote(THEIRS)
+    served.installs("claude")
+    (prompt,) = served.hooks()["UserPromptSubmit"]
+    assert prompt["type"] == "http"
+    assert prompt["url"] == served.url + "/hook/claude/UserPromptSubmit"
+    assert prompt["timeout"] == 2
+    text = served.settings.read_text()
+    assert served.key not in text
+    small = prompt["headers"]["Authorization"].removeprefix("Bearer ")
+    assert json.loads(text)["env"] == json.loads(before)["env"], "its children inherit no key"
+    assert f"ARGUS_RECALL_KEY={small}" in (served.home / ".argus" / "env").read_text()
+    unchanged = snapshot(served.home)
+    served.installs("claude")
+    assert snapshot(served.home) == unchanged
+    assert small not in served.installs("claude", "--dry-run")
+    assert "revoked" in served.uninstalls()
+    assert served.settings.read_bytes() == before
+
+
+def test_it_gives_the_small_key_back_with_the_http_hook(served: Person) -> None:
+    served.installs("claude")
+    served.installs("claude", "--mode", "command")
+    assert served.hooks()["UserPromptSubmit"][0]["type"] == "command"
+    assert "Bearer" not in served.settings.read_text()
+    assert "ARGUS_RECALL_KEY" not in (served.home / ".argus" / "env").read_text()
+
+
+def test_it_tells_and_mends_an_http_hook_that_is_behind_the_settings(served: Person) -> None:
+    served.installs("claude")
+    env = served.home / ".argus" / "env"
+    env.write_text(env.read_text() + "ARGUS_RECALL_FLOOR=0.5\n")
+    assert "not as ~/.argus/env" in served.does("doctor").stdout
+    served.installs("claude")
+    assert served.hooks()["UserPromptSubmit"][0]["url"].endswith("?floor=0.5")
+    env.write_text(env.read_text() + "ARGUS_RECALL=false\n")
+    assert "still posted" in served.does("doctor").stdout
+    served.installs("claude")
+    assert served.hooks()["UserPromptSubmit"][0]["type"] == "command"
+
+
+def test_it_puts_no_key_into_a_repository(served: Person) -> None:
+    (served.home / ".git").mkdir()
+    served.wrote(THEIRS)
+    assert "lies in a repository" in served.installs("claude", "--mode", "http")
+    assert served.hooks()["UserPromptSubmit"][0]["type"] == "command"
+    assert "Bearer" not in served.settings.read_text()
+
+
+def test_it_warns_where_others_can_read_the_key(served: Person) -> None:
+    served.wrote(THEIRS)
+    served.settings.chmod(0o644)
+    assert "chmod 600" in served.installs("claude")
+    assert stat.S_IMODE(os.stat(served.settings).st_mode) == 0o644
+
+
+def test_it_refuses_a_key_that_the_server_refuses(served: Person) -> None:
+    stranger = Person(served.home, served.url, "argus_nobody_knows_this_key")
+    assert "refuses the key" in stranger.refused("claude")
+    assert not (served.home / ".argus").exists()
+    assert "nobody_knows" not in stranger.refused("claude")
+
+
+@pytest.mark.parametrize("url", ["nowhere", "ftp://127.0.0.1", "http://me:pw@127.0.0.1:8765"])
+def test_it_refuses_an_address_that_is_none(person: Person, url: str) -> None:
+    assert "address" in Person(person.home, url).refused("claude")
+    assert not (person.home / ".argus").exists()
