@@ -17,7 +17,8 @@ test-clients: venv  ## the same hooks in the real clients, fetched from npm into
 	@mkdir -p .clients && cp tests/realclients/package.json .clients/
 	@cd .clients && npm install --no-audit --no-fund --silent
 	@cd .clients/node_modules/@anthropic-ai/claude-code && node install.cjs
-	@.venv/bin/python -m pytest -q tests/realclients $(PYTEST)
+	@CLIENT_BIN=.clients/node_modules/.bin .venv/bin/python -m pytest -q -n 2 --dist load \
+	    tests/realclients $(PYTEST)
 
 hook: venv  ## the client as one file: build/argus-hook.pyz
 	@.venv/bin/python -m argus.hook.bundle build/argus-hook.pyz

@@ -68,6 +68,7 @@ _MARKS = (
     b'"turn_context"',
     b'"task_started"',
     b'"turn_started"',
+    b'"compacted"',
     b'"thread_rolled_back"',
 )
 
@@ -85,6 +86,8 @@ class Ahead:
     answered: set[str] = field(default_factory=set)
     answers: set[str] = field(default_factory=set)
     spoken: set[str] = field(default_factory=set)
+    announced: set[str] = field(default_factory=set)
+    digests: list[str] = field(default_factory=list)
     undone: list[tuple[int, int]] = field(default_factory=list)
     turn: str = ""
     cwd: str = ""
@@ -134,6 +137,8 @@ def look_ahead(handle: BinaryIO, offset: int) -> Ahead:
         elif kind == "event_msg" and word(payload.get("type")) in _STARTS:
             turn = word(payload.get("turn_id")) or turn
             starts.append(line.start)
+        elif kind == "compacted":
+            ahead.digests.append(word(payload.get("message")).rstrip())
         elif payload.get("type") == "thread_rolled_back":
             _undo(ahead, starts, payload, line.start)
         else:
@@ -160,6 +165,7 @@ def _channel(
             ahead.completed_from = at if ahead.completed_from is None else ahead.completed_from
         elif item.get("type") == "AgentMessage":
             ahead.spoken.add(word(payload.get("turn_id")) or turn)
+            ahead.announced.add(word(item.get("id")))
     elif kind == "event_msg" and inner == "user_message":
         ahead.evented.add(turn)
         ahead.events.add(text_hash(word(payload.get("message")).strip()))
@@ -224,6 +230,8 @@ class _Teller:
         """(role, text, reason, turn id) of one line."""
         kind, payload = word(row.get("type")), fields(row.get("payload"))
         if kind == "response_item":
+            if payload.get("role") == "assistant" and self._is_digest(row, payload):
+                return "", "", "digest", ""
             return self._item(payload)
         if kind == "event_msg":
             return self._event(payload, at)
@@ -240,6 +248,19 @@ class _Teller:
         elif kind and kind != "session_meta" and kind not in PLUMBING:
             return "", "", "unknown:" + kind, ""
         return "", "", "plumbing", ""
+
+    def _is_digest(self, row: dict[str, Any], payload: dict[str, Any]) -> bool:
+        """Whether an answer was given to the client that compacts, and never shown."""
+        ahead = self.ahead
+        if word(payload.get("id")) in ahead.announced:
+            return False
+        # What is shown is retained from a source; the digest's line has no such mark, and it is
+        # written some milliseconds before the line that makes it the history.
+        marks = row.get("metadata")
+        if ahead.announced and isinstance(marks, dict) and marks:
+            return "retained_source" not in marks
+        text = _said(payload).strip()
+        return bool(text) and any(digest.endswith("\n" + text) for digest in ahead.digests)
 
     def _item(self, payload: dict[str, Any]) -> tuple[str, str, str | None, str]:
         inner, role = word(payload.get("type")), word(payload.get("role"))

@@ -11,6 +11,7 @@ BENCHES = (
     "capture",
     "recall",
     "hook",
+    "clients",
     "scale",
     "distill_locomo",
     "judge_pairs",
