@@ -128,7 +128,7 @@ class _Tree:
         uuid = word(row.get("uuid"))
         if not uuid or uuid in self.parents:
             return None
-        self.parents[uuid] = row.get("parentUuid") if row.get("parentUuid") else None
+        self.parents[uuid] = word(row.get("parentUuid")) or None
         if row.get("type") == "assistant" and not row.get("isSidechain"):
             place: str | None = uuid
             while place is not None and place not in self.answered:
@@ -323,7 +323,7 @@ def _own(blocks: list[str]) -> tuple[str, str | None, dict[str, Any]]:
 
 
 def _wordless(content: Any) -> str:
-    kinds = {b.get("type") for b in content if isinstance(b, dict)} if content else set()
+    kinds = {word(b.get("type")) for b in content or () if isinstance(b, dict)}
     if kinds & {"tool_result", "tool_use", "server_tool_use", "web_search_tool_result"}:
         return "tool"
     if kinds & {"thinking", "redacted_thinking"}:

@@ -19,11 +19,17 @@ from memory.text.clean import clean
 # Calibrate: the largest line that held a turn, times ten.
 LINE_BYTES_MAX = 16 * 1024 * 1024
 
+#: Bytes of a line, apart from files that are inlined in it, above which it is not parsed.
+# Why: what a parser makes of it takes up to thirty times its size, on somebody's machine.
+# Calibrate: as LINE_BYTES_MAX, times four.
+PARSED_BYTES_MAX = 4 * 1024 * 1024
+
 #: Bytes read at a time while running over a line that is too long.
 SKIP_BYTES = 1024 * 1024
 
 _BOM = b"\xef\xbb\xbf"
 # Escapes that JSON accepts and PostgreSQL or UTF-8 does not: NUL and halves of a pair.
+_INLINED = re.compile(rb'"(?:data:[^",]{0,200},)?[A-Za-z0-9+/=]{65536,}"')
 _DIRTY = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])|\x00")
 
 
@@ -104,17 +110,23 @@ def parse(line: Line) -> tuple[Any, str | None, bool]:
     """(value, problem, sanitised) of one line; a blank line is (None, None, False).
 
     NUL and lone surrogates are gone at every depth and in keys; bytes that are not UTF-8 become
-    U+FFFD. `sanitised` says that something was replaced.
+    U+FFFD. `sanitised` says that something was replaced. Files that are inlined in a long line are
+    left out.
     """
     if line.raw is None:
         return None, line.problem, False
     if not line.raw.strip():
         return None, None, False
-    replaced = False
+    raw, replaced = line.raw, False
+    if len(raw) > PARSED_BYTES_MAX:
+        # What a person says beside a picture is kept, the picture never was.
+        raw = _INLINED.sub(b'""', raw)
+        if len(raw) > PARSED_BYTES_MAX:
+            return None, f"longer than {PARSED_BYTES_MAX} bytes without what is inlined", False
     try:
-        text = line.raw.decode("utf-8")
+        text = raw.decode("utf-8")
     except UnicodeDecodeError:
-        text = line.raw.decode("utf-8", "replace")
+        text = raw.decode("utf-8", "replace")
         replaced = True
     try:
         value = json.loads(text)
@@ -124,7 +136,7 @@ def parse(line: Line) -> tuple[Any, str | None, bool]:
         return None, "nested too deep", False
     except ValueError:
         return None, "a number too long to read", False
-    if _DIRTY.search(line.raw):
+    if _DIRTY.search(raw):
         value, changed = clean(value)
         replaced = replaced or changed
     return value, None, replaced

@@ -169,7 +169,7 @@ def _assistant(message: dict[str, Any]) -> tuple[str, str | None, dict[str, Any]
     if not blocks:
         if stop == "error":
             return "", "poison", {}
-        kinds = {b.get("type") for b in content or [] if isinstance(b, dict)}
+        kinds = {word(b.get("type")) for b in content or () if isinstance(b, dict)}
         return "", "tool" if "toolCall" in kinds else "thinking" if kinds else "empty", {}
     text = "\n\n".join(blocks)
     if poison(text, "assistant") == "api_error":

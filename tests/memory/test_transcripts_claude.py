@@ -163,6 +163,22 @@ def test_it_keeps_both_branches_of_a_rewind(tmp_path: Path) -> None:
     assert found(write(tmp_path / "s.jsonl", rows))[0] == ["u0", "a0", "one", "a1", "two", "a2"]
 
 
+@pytest.mark.parametrize("odd", [{"x": 1}, [[]], 7, True, None])
+@pytest.mark.parametrize("key", ["parentUuid", "uuid", "type", "block", "timestamp", "origin"])
+@pytest.mark.parametrize("kind", ["user", "assistant"])
+def test_it_reads_on_behind_a_row_of_odd_types(
+    tmp_path: Path, kind: str, key: str, odd: object
+) -> None:
+    row = said(kind, "b", "a", "odd")
+    if key == "block":
+        row["message"]["content"] = [{"type": odd}]
+    else:
+        row[key] = odd
+    rows = [said("user", "a", None, "before"), row, said("assistant", "c", "a", "after")]
+    ids, _ = found(write(tmp_path / "s.jsonl", rows))
+    assert ids[0] == "a" and ids[-1] == "c"
+
+
 def test_it_keeps_prompts_of_files_without_a_tree(tmp_path: Path) -> None:
     rows = [said("user", f"u{n}", None, f"prompt {n}") for n in range(3)]
     assert found(write(tmp_path / "s.jsonl", rows)) == (["u0", "u1", "u2"], {})

@@ -219,6 +219,35 @@ def test_it_omits_one_record_of_nine_mebibytes_and_keeps_its_siblings(tmp_path: 
     assert Skip("tool", 2) in items
 
 
+def test_it_keeps_what_is_said_beside_a_large_picture(tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    shown = claude_row(1, "")
+    picture = {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo" * 600_000}
+    shown["message"]["content"] = [
+        {"type": "text", "text": "Why is the button grey?"},
+        {"type": "image", "source": picture},
+    ]
+    path.write_text(json.dumps(shown) + "\n")
+    items, reading = read_all(path)
+    assert bodies(items) == ["Why is the button grey?"] and not reading.bad_lines
+
+
+@pytest.mark.parametrize("filler", ["😀 and words ", "[{}]," * 3, "line after line\n"])
+def test_it_does_not_parse_what_would_take_many_times_its_size(tmp_path: Path, filler: str) -> None:
+    path = tmp_path / "s.jsonl"
+    huge = json.dumps(claude_row(2, filler * (15_000_000 // len(filler.encode()))))
+    rows = [json.dumps(claude_row(1, "before")), huge, json.dumps(claude_row(3, "after"))]
+    path.write_text("".join(row + "\n" for row in rows))
+    del huge, rows
+    tracemalloc.start()
+    items, reading = read_all(path)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert bodies(items) == ["before", "after"]
+    assert ["longer than" in bad.reason for bad in reading.bad_lines] == [True]
+    assert peak < 3.5 * LINE_BYTES_MAX
+
+
 def test_it_makes_short_hashes_of_any_text() -> None:
     assert len(text_hash("tea")) == 32
     assert text_hash("tea") != text_hash("Tea")
