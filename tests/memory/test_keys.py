@@ -195,6 +195,17 @@ def test_a_key_makes_one_that_may_less_and_stands_for_the_same_person() -> None:
     assert told == {parent.prefix: None, row.prefix: parent.prefix}
 
 
+def test_a_key_is_told_what_it_may() -> None:
+    key, row = create_key(owner="alice", scopes=["capture", "recall"], name="laptop")
+    told = Client().get("/keys", headers={"Authorization": f"Bearer {key}"})
+    assert told.status_code == 200
+    assert told.json() == {
+        "prefix": row.prefix,
+        "name": "laptop",
+        "scopes": ["capture", "recall"],
+    }
+
+
 def test_a_key_keeps_no_secret_in_its_name() -> None:
     key, _ = create_key(owner="alice", scopes=["recall"])
     assert ask(key, scopes=["recall"], name=f"for {key}\x00").status_code == 201
@@ -227,6 +238,7 @@ def test_a_key_that_a_key_made_makes_none() -> None:
 
 
 def test_nobody_makes_or_revokes_a_key_without_one() -> None:
+    problem(Client().get("/keys"), 401, "not_authenticated")
     for method in ("post", "delete"):
         problem(getattr(Client(), method)("/keys"), 401, "not_authenticated")
         problem(ask("argus_0000_nothing", method), 401, "authentication_failed")

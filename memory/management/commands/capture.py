@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 
 from memory.access import principal
-from memory.files import FileTally, capture_files
+from memory.files import FileTally, Rule, capture_files, no_rule
 from memory.management.base import EXIT_PARTIAL, EXIT_USAGE, ArgusCommand, plain_errors, summary
 from memory.transcripts import SOURCES
 
@@ -17,6 +17,9 @@ class Command(ArgusCommand):
         "Capture files, or whole directories: Claude Code, Codex and pi transcripts, Telegram "
         "exports, bookmarks, Markdown and text. A second run stores nothing."
     )
+
+    #: What the people of this machine keep out; argus knows where they say so.
+    rule: Rule = staticmethod(no_rule)
 
     def add_arguments(self, parser: CommandParser) -> None:
         super().add_arguments(parser)
@@ -40,6 +43,7 @@ class Command(ArgusCommand):
                     project=options["project"],
                     dry_run=options["dry_run"],
                     progress=not (options["no_progress"] or options["json"]),
+                    rule=self.rule,
                 )
         except FileNotFoundError as error:
             raise CommandError(str(error), returncode=EXIT_USAGE) from error

@@ -1,0 +1,37 @@
+"""`manage.py capture PATH...`, by the rules of those whose sessions lie on this machine."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+from argus.hook import locate, optout, sessions
+from argus.hook.events import safe
+from memory.management.commands import capture
+from memory.transcripts import Turn
+
+#: Client of each transcript's source.
+CLIENTS = {source: client for client, source in locate.SOURCES.items()}
+
+
+def ruled(turn: Turn) -> Turn | None:
+    """The turn as its folder's `.argus.json` has it; None where it, or ARGUS_DISABLED when the
+    session ran, keeps it out."""
+    client = CLIENTS.get(turn.source)
+    if client and turn.session and sessions.disabled(client, safe(turn.session)):
+        return None
+    rules = look(turn.cwd)
+    if not rules.capture:
+        return None
+    return replace(turn, project=rules.project) if rules.project else turn
+
+
+@cache
+def look(folder: str) -> optout.Rules:
+    """The rules of a folder. Not those of `~/.argus/env`: they are for hooks, and this was asked
+    for by name."""
+    return optout.look(folder, {})
+
+
+class Command(capture.Command):
+    rule = staticmethod(ruled)
