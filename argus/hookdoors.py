@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import os
+import re
 import shlex
+import stat
 from dataclasses import dataclass
 from functools import cache
 from ipaddress import IPv6Address, ip_address
@@ -25,7 +28,7 @@ from rest_framework.decorators import api_view, parser_classes, permission_class
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from argus.hook import bundle, home, optout, repository
+from argus.hook import bundle, home, keys, optout, repository
 from memory.auth import caller, needs
 from memory.doors import CappedJSONParser, body, described, parse
 from memory.errors import NotFound
@@ -43,6 +46,9 @@ ANSWERED = {("claude", "UserPromptSubmit")}
 
 #: What `X-Argus-Disabled` may say without switching anything off.
 NOT_DISABLED = ("", "0", "false", "no", "off")
+
+#: What the asker writes into a file, and all of it.
+NONCE = re.compile(rb"[0-9a-f]{64}")
 
 #: Headers that a proxy leaves: behind one, whoever asks is not on this machine.
 FORWARDED = ("X-Forwarded-For", "Forwarded", "X-Real-IP", "Via")
@@ -66,6 +72,14 @@ class Asked:
     floor: Annotated[float, Field(ge=0, le=10)] | None = None
 
 
+@dataclass(frozen=True)
+class Place:
+    """A folder of the asker's."""
+
+    folder: Folder
+
+
+PLACE = TypeAdapter(Place)
 PROMPTED = TypeAdapter(Prompted)
 ASKED = TypeAdapter(Asked)
 
@@ -129,6 +143,37 @@ def install_line() -> str:
         )
     )
     return f"sh -c {shlex.quote(script)}"
+
+
+@described("hook_here", methods=("POST",), body=PLACE)
+@api_view(["POST"])
+@permission_classes([needs("recall")])
+@parser_classes([CappedJSONParser])
+def here(request: Request) -> Response:
+    """Prove that the asker's files are this machine's: the SHA-256 of the nonce that lies there."""
+    folder = parse(PLACE, body(request)).folder
+    nonce = _nonce(folder) if on_this_machine(request) else b""
+    if not nonce:
+        raise NotFound("there is no such file here")
+    return Response({"sha256": hashlib.sha256(nonce).hexdigest()}, headers=HEADERS)
+
+
+def _nonce(folder: str) -> bytes:
+    """The nonce in the one file that is read of a folder; b"" when there is none.
+
+    Why so narrow: a key that may recall must not read anything else of the server's machine.
+    """
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        descriptor = os.open(os.path.join(folder, keys.HERE), flags)
+    except (OSError, ValueError):
+        return b""
+    try:
+        plain = stat.S_ISREG(os.fstat(descriptor).st_mode)
+        data = os.read(descriptor, 65) if plain else b""
+    finally:
+        os.close(descriptor)
+    return data if NONCE.fullmatch(data) else b""
 
 
 @described("hook_event", methods=("POST",), body=PROMPTED, query=ASKED)

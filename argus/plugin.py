@@ -26,10 +26,15 @@ _RUN = b"""#!/bin/sh
 here=$(dirname "$0")
 for python in /usr/bin/python3 /usr/local/bin/python3 /opt/homebrew/bin/python3; do
     [ "$python" = /usr/bin/python3 ] && [ "$(uname)" = Darwin ] && continue
-    [ -x "$python" ] && exec "$python" -I -S "$here/lib/argus-hook" "$@"
+    [ -x "$python" ] && break
+    python=python3
 done
-command -v python3 >/dev/null 2>&1 || exit 0
-exec python3 -I -S "$here/lib/argus-hook" "$@"
+if [ ! -f "$here/lib/argus-hook" ] || ! command -v "$python" >/dev/null 2>&1; then
+    [ "$1" != context ] || echo "argus-hook: no Python or no client here: nothing is kept" >&2
+    exit 0
+fi
+"$python" -I -S "$here/lib/argus-hook" "$@"
+exit 0
 """
 
 
@@ -69,7 +74,8 @@ def hooks() -> dict[str, Any]:
                     {
                         "type": "command",
                         "command": f'sh "${{CLAUDE_PLUGIN_ROOT}}/run.sh" {verb}'
-                        f" --client {claude.NAME} --via plugin",
+                        # Why the end: without its file the shell says 127 at every prompt.
+                        f" --client {claude.NAME} --via plugin || exit 0",
                         "timeout": seconds,
                     }
                 ]

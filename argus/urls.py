@@ -20,6 +20,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("hook/", hookdoors.install, name="hook"),
     path(f"hook/{hookdoors.FILE}", hookdoors.client, name="hook-client"),
     path(f"hook/{hookdoors.FILE}.sha256", hookdoors.checksum, name="hook-checksum"),
+    path("hook/here", hookdoors.here, name="hook-here"),
     path("hook/<str:client>/<str:event>", hookdoors.answer, name="hook-event"),
     *(
         path("", include(f"{app}.urls"))

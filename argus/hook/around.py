@@ -9,18 +9,13 @@ from __future__ import annotations
 import json
 import time
 
-from argus.hook import deliver, insurance, locate, sessions, spool
+from argus.hook import deliver, insurance, locate, sending, sessions, spool
 from argus.hook.door import Door
 from argus.hook.events import Event, safe
+from argus.hook.locate import changed_at, size_of
 from argus.hook.sessions import Session
-from argus.hook.tending import (
-    FLUSH_SECONDS,
-    WORK_SECONDS,
-    changed_at,
-    installed,
-    read_on,
-    size_of,
-)
+from argus.hook.sweep import sweep
+from argus.hook.tending import FLUSH_SECONDS, WORK_SECONDS, installed, read_on
 
 #: Seconds without a change after which a file that nobody tells of is read.
 # Why: its own hooks may still come, and a prompt that is being edited is not said yet.
@@ -37,19 +32,44 @@ def look_around(event: Event, settings: dict[str, str], flush: bool) -> None:
     deadline = time.monotonic() + WORK_SECONDS
     since = installed()
     door = Door(settings)
+    own = safe(event.session)
+    _remember(event, own)
     if flush:
         if spool.waiting():
             deliver.flush(FLUSH_SECONDS, patient=False)
         elif not door.shut:
             deliver.tell_journals(door)
-        sessions.collect(time.time(), spool.keys())
-    own = safe(event.session)
+        sweep(time.time(), spool.keys())
     recent = 0.0 if flush else time.time() - RECENT_SECONDS
     for client, name, path in _changed(event, since, recent):
         if time.monotonic() > deadline:
             return
         if name != own and not spool.waiting(f"{client}.{name}"):
             visit(client, name, path, door, deadline)
+
+
+def _remember(event: Event, name: str) -> None:
+    """Keep of a new session where its file will be.
+
+    Why: it may be killed in its first turn, and Codex begins another folder at midnight.
+    """
+    if (
+        not name
+        or sessions.written(event.client, name) >= 0
+        or sessions.disabled(event.client, name)
+    ):
+        return
+    session = sessions.load(event.client, name, event.session)
+    held = sessions.take(session.key)
+    if held is None:
+        return
+    try:
+        # Its own hook may have been here since.
+        if sessions.written(event.client, name) < 0:
+            session.path, session.cwd = event.transcript, event.cwd
+            sessions.save(session)
+    finally:
+        sessions.leave(held)
 
 
 def visit(client: str, name: str, path: str, door: Door, deadline: float) -> None:
@@ -66,7 +86,7 @@ def visit(client: str, name: str, path: str, door: Door, deadline: float) -> Non
         whole = read_on(session, door, deadline)
         items = insurance.due(session, idle) if whole or not size_of(session.path) else []
         texts = [json.dumps(item, ensure_ascii=False) for item in items]
-        if texts and deliver.put(session, door, texts, {}):
+        if texts and sending.put(session, door, texts, {}):
             insurance.posted(session, items)
         sessions.save(session)
     finally:
@@ -83,23 +103,26 @@ def _changed(event: Event, since: float, recent: float) -> list[tuple[str, str, 
     for client, name in sessions.every(recent):
         session = sessions.load(client, name)
         known.add(session.path)
-        if sessions.disabled(client, name.split(".agent-")[0]):
+        # By its id: a sub-agent, and a second copy of the file, have names of their own.
+        if sessions.disabled(client, safe(session.id)):
             continue
         size = size_of(session.path)
         lost = session.spooled > session.offset and not spool.waiting(session.key)
-        gone = not size and session.size
+        gone = not size and (session.size or not session.path)
         if (
             size != session.size
             and not gone
             or lost
             or session.insured
+            or sessions.handed_end(session) is not None
             or (gone and _moved(session))
         ):
             found.append((changed_at(session.path), client, name, session.path))
     for path in locate.beside(event.transcript) if event.transcript else ():
         name = safe(locate.name_of(event.client, path))
-        fresh = path not in known and changed_at(path) > since
-        if fresh and not sessions.disabled(event.client, name):
+        # For a prompt `known` holds only some, and it looks at new ones alone.
+        new = path not in known and (not recent or sessions.written(event.client, name) < 0)
+        if new and changed_at(path) > since and not sessions.disabled(event.client, name):
             found.append((changed_at(path), event.client, name, path))
     found.sort(reverse=True)
     return [(client, name, path) for _, client, name, path in found]

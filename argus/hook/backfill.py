@@ -71,7 +71,7 @@ def backfill(
             trouble.log(f"backfill: {path}: {error.strerror}")
         except Away as away:
             report.why = str(away)
-            report.left = len(files) - at
+            report.left += len(files) - at
             break
         done += size
         progress(done, total, report)
@@ -133,7 +133,7 @@ def command(options: Any) -> int:
     if shows:
         print(file=sys.stderr)
     print(json.dumps(asdict(report)) if options.json else "\n".join(lines(report)))
-    return EXIT_AWAY if report.why else EXIT_OK
+    return EXIT_AWAY if report.left else EXIT_OK
 
 
 def _instant(given: str) -> str:
@@ -168,5 +168,7 @@ def lines(report: BackfillReport) -> list[str]:
             told.append(f"{title}:")
             told += [f"  {name:<24} {count}" for name, count in sorted(counts.items())]
     if report.why:
-        told.append(f"stopped: {report.why}; {report.left} files are left, run it again to go on")
+        told.append(f"stopped: {report.why}")
+    if report.left:
+        told.append(f"{report.left} files are left, run it again to go on")
     return told

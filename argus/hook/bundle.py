@@ -32,6 +32,9 @@ SUFFIXES = (".py", ".ts", ".json", ".sh")
 SCRIPT = "argus-hook"
 DIGEST = "sha256"
 
+#: The folder of the builds, beside the link that leads to the one that hooks run.
+BUILDS = "builds"
+
 _SHEBANG = b"#!/usr/bin/env python3\n"
 _MAIN = b"""import sys
 
@@ -43,9 +46,11 @@ from argus.hook.main import main
 sys.exit(main(sys.argv[1:]))
 """
 # Why a script and not a folder with a __main__: running a folder imports runpy first.
-_RUN = b"""import sys
+_RUN = b"""import os
+import sys
 
-sys.path.insert(0, __file__.rpartition("/")[0])
+# Why the real place: who has begun with one build goes on with it when another is installed.
+sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 
 from argus.hook.main import main  # noqa: E402 - the path comes first
 
@@ -97,29 +102,70 @@ def digest() -> str:
     return hashlib.sha256(build()).hexdigest()
 
 
-def unpack(target: str) -> None:
-    """Put the client into the folder `target`, compiled; whatever is there is replaced at once.
+def settle(lib: str) -> None:
+    """Make the link `lib` lead to this build, compiled, in the folder of builds beside it.
 
-    A hook that starts meanwhile finds the old folder or the new one, never half of one. Raises
-    OSError when the folder cannot be written.
+    A hook that starts meanwhile finds one whole build, since only the link changes, by one rename.
+    Raises OSError.
     """
-    draft = f"{target}.{os.getpid()}.new"
-    shutil.rmtree(draft, ignore_errors=True)
+    name = digest()[:12]
+    unpack(os.path.join(os.path.dirname(lib), BUILDS, name))
+    point(lib, name)
+
+
+def point(lib: str, name: str) -> None:
+    """Let the link `lib` lead to the build of this name. Raises OSError."""
+    builds = os.path.join(os.path.dirname(lib), BUILDS)
+    before = os.path.basename(os.readlink(lib)) if os.path.islink(lib) else ""
+    draft = f"{lib}.{os.getpid()}.new"
+    os.symlink(os.path.join(BUILDS, name), draft)
+    if os.path.isdir(lib) and not before:
+        shutil.rmtree(lib)
+    os.rename(draft, lib)
+    for other in os.listdir(builds):
+        # Why the one before stays: hooks that began with it import more of it later.
+        if before != name and other not in (name, before):
+            shutil.rmtree(os.path.join(builds, other), ignore_errors=True)
+
+
+def unpack(target: str) -> None:
+    """Fill the folder `target` with the client, compiled; what is there and right stays as it is.
+
+    Raises OSError when the folder cannot be written.
+    """
+    # The digest comes last: a folder without it was never filled to the end.
     for name, data in {**files(), SCRIPT: _RUN, DIGEST: digest().encode() + b"\n"}.items():
-        path = os.path.join(draft, *name.split("/"))
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(path, "wb") as handle:
-            handle.write(data)
-    # Why by hash: the folder is renamed and copied, and a date would make Python compile again.
+        path = os.path.join(target, *name.split("/"))
+        if not _holds(path, data):
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            draft = f"{path}.{os.getpid()}.new"
+            with open(draft, "wb") as handle:
+                handle.write(data)
+            os.rename(draft, path)
+    # Why by hash: a folder is copied, and a date would make Python compile again.
     mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
-    compileall.compile_dir(draft, quiet=2, invalidation_mode=mode, stripdir=draft)
-    old = f"{target}.{os.getpid()}.old"
-    if os.path.islink(target) or os.path.exists(target):
-        os.rename(target, old)
-    os.rename(draft, target)
-    if os.path.islink(old):
-        os.unlink(old)
-    shutil.rmtree(old, ignore_errors=True)
+    compileall.compile_dir(target, quiet=2, force=True, invalidation_mode=mode, stripdir=target)
+
+
+def current(lib: str) -> bool:
+    """Whether the link leads to this build, whole, and compiled for this Python."""
+    compiled = f"main.{sys.implementation.cache_tag}.pyc"
+    return (
+        os.path.islink(lib)
+        and os.path.basename(os.readlink(lib)) == digest()[:12]
+        and os.path.exists(os.path.join(lib, "argus", "hook", "__pycache__", compiled))
+        and all(_holds(os.path.join(lib, name), data) for name, data in files().items())
+        and _holds(os.path.join(lib, SCRIPT), _RUN)
+        and _holds(os.path.join(lib, DIGEST), digest().encode() + b"\n")
+    )
+
+
+def _holds(path: str, data: bytes) -> bool:
+    try:
+        with open(path, "rb") as handle:
+            return handle.read() == data
+    except OSError:
+        return False
 
 
 def main() -> int:

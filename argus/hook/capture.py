@@ -36,7 +36,7 @@ def capture(client: str, via: str) -> None:
     """Take one event from stdin and see to its session, in a detached child."""
     event = read_event(client)
     trouble.tell()
-    if event is None or client not in READS or _told_twice(client, via):
+    if event is None or client not in READS or _told_twice(event, via):
         return
     settings = home.read_env()
     if forbidden(event, settings) or not _ours(event, settings):
@@ -92,13 +92,13 @@ def forbidden(event: Event, settings: dict[str, str]) -> bool:
     return True
 
 
-def _told_twice(client: str, via: str) -> bool:
+def _told_twice(event: Event, via: str) -> bool:
     """Whether a plugin tells what the hooks in the settings tell as well."""
-    if via != "plugin" or client != "claude":
+    if via != "plugin" or event.client != "claude":
         return False
     from argus.hook.claude import installed
 
-    return installed()
+    return installed(event.name)
 
 
 def _ours(event: Event, settings: dict[str, str]) -> bool:

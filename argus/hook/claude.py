@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import os
 
+from argus.hook.peek import peek
+from argus.hook.quickjson import parse
+
 # Why not typing's: importing it takes longer than a whole start of Python.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +37,12 @@ HTTP_TIMEOUT_SECONDS = 2
 #: The name under which the http hook's key is kept; it may recall and nothing else.
 KEY = "ARGUS_RECALL_KEY"
 
+#: Where the prompt is posted, on the server.
+_DOOR = "/hook/claude/UserPromptSubmit"
 _BEARER = "Bearer "
+
+#: Bytes of settings that a plugin's hook reads.
+SETTINGS_BYTES_MAX = 1_000_000
 
 
 def folder() -> str:
@@ -47,19 +55,44 @@ def settings() -> str:
     return os.path.join(folder(), "settings.json")
 
 
-def installed() -> bool:
-    """Whether the settings hold our hooks, so that those of the plugin have nothing to do."""
+def installed(event: str = "") -> bool:
+    """Whether the settings hold our hook of this event, so that the plugin's has nothing to do.
+
+    "": whether they hold one of any event.
+    """
     try:
-        with open(settings(), "rb") as handle:
-            return b"/.argus/lib/argus-hook" in handle.read()
-    except OSError:
+        found = peek(settings(), SETTINGS_BYTES_MAX)
+        value = parse(found[0].lstrip("\ufeff")) if found else None
+    except (OSError, ValueError):
+        # Claude takes no hook from such a file, either.
         return False
+    events = value.get("hooks") if isinstance(value, dict) else None
+    for name in [event] if event else list(EVENTS):
+        groups = events.get(name) if isinstance(events, dict) else None
+        for group in groups if isinstance(groups, list) else ():
+            inner = group.get("hooks") if isinstance(group, dict) else None
+            for handler in inner if isinstance(inner, list) else ():
+                if isinstance(handler, dict) and _runs(handler, name):
+                    return True
+    return False
+
+
+def _runs(handler: dict[str, object], event: str) -> bool:
+    """Whether a handler is ours, as `wiring.ours` has it, told without what starts slowly."""
+    url, line = handler.get("url"), handler.get("command")
+    if handler.get("type") == "http" and isinstance(url, str):
+        return url.partition("?")[0].endswith(_DOOR)
+    if not isinstance(line, str):
+        return False
+    verb = {**EVENTS, **SUBAGENTS}.get(event, ("", 0))[0]
+    script, sign, rest = line.partition("/.argus/lib/argus-hook")
+    return bool(sign) and " -I -S " in script and rest.lstrip("'").startswith(f" {verb} --client ")
 
 
 def door(url: str, settings: dict[str, str]) -> str:
     """Where the prompt is posted; what a command reads in `~/.argus/env` stands in the address."""
     floor = settings.get("ARGUS_RECALL_FLOOR", "")
-    return url.rstrip("/") + "/hook/claude/UserPromptSubmit" + (f"?floor={floor}" if floor else "")
+    return url.rstrip("/") + _DOOR + (f"?floor={floor}" if floor else "")
 
 
 def key() -> str:
@@ -104,38 +137,13 @@ def wanted(
 
 def plan(handlers: dict[str, dict[str, object]]) -> Edit:
     """The change of the settings. Raises RefusedError."""
-    from argus.hook import edits, jsontext, wiring
+    from argus.hook import wiring
 
-    path = settings()
-    before = edits.read(path)
-    text = wiring.decode(path, before)
-    try:
-        base = wiring.strip(text, NAME)
-        after = wiring.merge(text, handlers, NAME)
-    except jsontext.Broken as error:
-        raise wiring.placed(path, error) from error
-    clean = before if base == text else wiring.encode(path, base, before)
-    return edits.Edit(NAME, path, before, wiring.encode(path, after, before), clean)
+    return wiring.plan(NAME, settings(), handlers)
 
 
 def removal() -> Edit:
     """The change that takes our hooks out again. Raises RefusedError."""
-    from argus.hook import edits, jsontext, wiring
+    from argus.hook import wiring
 
-    path = settings()
-    before = edits.read(path)
-    known = edits.untouched(NAME, path, before)
-    if known or before is None:
-        return edits.Edit(NAME, path, before, known.base if known else None)
-    text = wiring.decode(path, before)
-    record = edits.record(NAME)
-    try:
-        base = wiring.decode(path, record.base) if record and record.base else None
-        after = wiring.strip(text, NAME, base)
-    except jsontext.Broken as error:
-        raise wiring.placed(path, error) from error
-    if after == text:
-        return edits.Edit(NAME, path, before, before)
-    made = record is not None and record.base is None
-    gone = made and jsontext.parse(after).value == {}
-    return edits.Edit(NAME, path, before, None if gone else wiring.encode(path, after, before))
+    return wiring.removal(NAME, settings())

@@ -19,7 +19,7 @@ import threading
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from argus.hook import edits, jsontext, wiring
+from argus.hook import edits, wiring
 from argus.hook.edits import Edit
 from argus.hook.wiring import Place
 
@@ -35,6 +35,8 @@ EVENTS = {
     "SessionEnd": ("capture", 3),
     "PreCompact": ("capture", 10),
 }
+#: What runs too when `ARGUS_SUBAGENTS=true`.
+SUBAGENTS = {"SubagentStop": ("capture", 10)}
 
 #: How long Codex may take to tell its hooks.
 TELL_SECONDS_MAX = 20
@@ -62,7 +64,7 @@ def config() -> str:
     return os.path.join(folder(), "config.toml")
 
 
-def wanted(python: str, script: str) -> dict[str, dict[str, object]]:
+def wanted(python: str, script: str, subagents: bool = False) -> dict[str, dict[str, object]]:
     """Our handler for each event."""
     return {
         event: {
@@ -70,45 +72,20 @@ def wanted(python: str, script: str) -> dict[str, dict[str, object]]:
             "command": wiring.command(python, script, verb, NAME),
             "timeout": seconds,
         }
-        for event, (verb, seconds) in EVENTS.items()
+        for event, (verb, seconds) in {**EVENTS, **(SUBAGENTS if subagents else {})}.items()
     }
 
 
 def plan(handlers: Mapping[str, Mapping[str, object]]) -> Edit:
     """The change of hooks.json. Raises RefusedError."""
-    path = hooks()
-    before = edits.read(path)
-    text = wiring.decode(path, before)
-    try:
-        base = wiring.strip(text, NAME)
-        after = wiring.merge(text, handlers, NAME)
-    except jsontext.Broken as error:
-        raise wiring.placed(path, error) from error
-    clean = before if base == text else wiring.encode(path, base, before)
-    return Edit(NAME, path, before, wiring.encode(path, after, before), clean)
+    return wiring.plan(NAME, hooks(), handlers)
 
 
 def removal() -> list[Edit]:
     """The changes that take our hooks and their trust out again. Raises RefusedError."""
-    path = hooks()
-    before = edits.read(path)
-    text = wiring.decode(path, before)
-    record = edits.record(NAME)
-    known = edits.untouched(NAME, path, before)
-    try:
-        if known:
-            after = known.base
-        else:
-            base = wiring.decode(path, record.base) if record and record.base else None
-            rest = wiring.strip(text, NAME, base)
-            made = record is not None and record.base is None
-            gone = before is None or (made and jsontext.parse(rest).value == {})
-            after = None if gone else wiring.encode(path, rest, before)
-            after = before if rest == text else after
-        left = wiring.decode(path, after)
-        return [Edit(NAME, path, before, after), _distrusting(text, left)]
-    except jsontext.Broken as error:
-        raise wiring.placed(path, error) from error
+    edit = wiring.removal(NAME, hooks())
+    text, left = (wiring.decode(hooks(), data) for data in (edit.before, edit.after))
+    return [edit, _distrusting(text, left)]
 
 
 def _distrusting(text: str, left: str) -> Edit:
@@ -229,6 +206,8 @@ def ask() -> list[dict[str, Any]] | None:
             stderr=subprocess.DEVNULL,
             cwd=folder(),
             start_new_session=True,
+            # Why: what it writes is its own, and not for us to close to others.
+            umask=0o022,
         )
     except OSError:
         return None

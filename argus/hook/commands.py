@@ -48,7 +48,7 @@ def _parser() -> argparse.ArgumentParser:
     install.add_argument("--key-stdin", action="store_true", help="read the key from stdin")
     install.add_argument("--mode", choices=("http", "command"), help="Claude Code's prompt hook")
     install.add_argument("--dry-run", action="store_true", help="show the diff, write nothing")
-    install.add_argument("--no-trust", action="store_true", help="leave Codex's trust to /hooks")
+    install.add_argument("--trust", action="store_true", help="let Codex trust the hooks, unasked")
     _json(install, _install)
 
     uninstall = verbs.add_parser("uninstall", help="take them out again")
@@ -118,7 +118,7 @@ def _install(options: argparse.Namespace) -> int:
         key=key,
         mode=options.mode or "",
         dry_run=options.dry_run,
-        trust=not options.no_trust,
+        trust=options.trust,
     )
     report = install(choices, _consent)
     return _told(report, options.json, "nothing changed")
@@ -141,9 +141,8 @@ def _where(options: argparse.Namespace) -> tuple[str, str]:
 
 def _consent(question: str) -> bool:
     if sys.stdin is None or not sys.stdin.isatty():
-        # Why yes: whoever installs for Codex without a terminal and without --no-trust wants it.
-        print(f"argus-hook: {question} yes (nobody to ask; --no-trust leaves it)", file=sys.stderr)
-        return True
+        print(f"argus-hook: {question} no (nobody to ask; --trust says yes)", file=sys.stderr)
+        return False
     return input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
 
 

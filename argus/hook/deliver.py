@@ -1,23 +1,19 @@
-"""Batches to the server, or into the spool; offsets only over what was acknowledged.
+"""The spool to the server, and the journals after it; a post that it never takes holds up no other.
 
-A post that was lost on its way is sent again, and the server knows its items by their ids: nothing
-is lost, nothing is stored twice. Runs in detached children and in commands.
+Runs in detached children and in commands. Knows nothing about transcripts.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import time
 from dataclasses import dataclass
 from typing import Any, Callable
 
-from argus.hook import home, reading, sessions, spool, trouble
+from argus.hook import home, sessions, spool, trouble
 from argus.hook.cleanse import cleanse
-from argus.hook.door import Door, Refused
-from argus.hook.outbox import acknowledged, body, send, sender
-from argus.hook.reading import Batch, Gate
-from argus.hook.sessions import Session
+from argus.hook.door import Door, Refused, doubtful
+from argus.hook.outbox import acknowledged, retry, send, sender
 from argus.hook.wire import Away
 
 #: Rows of a journal in one post.
@@ -26,8 +22,9 @@ MISSES_A_POST, SKIPPED_A_POST = 100, 200
 #: Seconds for one such post.
 JOURNAL_SECONDS = 10.0
 
-#: Seconds that the state of a session is waited for after one of its posts went out.
-LOCK_SECONDS = 10.0
+#: Times that the server fails at a post and takes others, after which the post is taken apart.
+# Why: one failure may be a restart between two posts.
+FAILURES_MAX = 3
 
 
 @dataclass
@@ -44,137 +41,15 @@ def _report(sent: int = 0, why: str = "") -> FlushReport:
     return FlushReport(sent, *spool.totals(), why)
 
 
-def advance(
-    session: Session,
-    door: Door,
-    gate: Gate,
-    deadline: float = float("inf"),
-    end: dict[str, str] | None = None,
-    spooling: bool = True,
-    tell: Callable[[Batch], None] = lambda batch: None,
-) -> bool:
-    """Send the file of this session from where it was left; whether it was read to its end.
-
-    The caller holds the lock of the session. `end` goes with the last batch. Without `spooling`
-    Away is raised where it otherwise fills the spool. Raises OSError for a file that cannot be
-    read, and where no state can be written.
-    """
-    if session.spooled > session.offset and not spool.waiting(session.key):
-        # The spool lost it, or the server has it and we died before we knew: it is read again.
-        session.spooled, session.spooled_mark = session.offset, session.mark
-    with open(session.path, "rb") as handle:
-        start = reading.begin(handle, session)
-        name, size = os.path.basename(session.path), os.fstat(handle.fileno()).st_size
-        last: Batch | None = None
-        for batch in reading.batches(handle, name, start, gate, deadline):
-            if last is not None and not _settle(session, door, last, None, spooling):
-                session.size = 0
-                return False
-            if last is not None:
-                tell(last)
-            last = batch
-        whole = time.monotonic() <= deadline
-        if last is not None:
-            whole = _settle(session, door, last, end if whole else None, spooling) and whole
-            tell(last)
-        session.size = size if whole else 0
-        sessions.save(session)
-        return whole
-
-
-def _settle(
-    session: Session, door: Door, batch: Batch, end: dict[str, str] | None, spooling: bool
-) -> bool:
-    """Send one batch or spool it, and move the offsets; False when it had to be left where it is.
-
-    Raises Away without `spooling`.
-    """
-    waits = bool(spool.waiting(session.key))
-    if not batch.items and end is None and not batch.bad:
-        # Behind what waits it is left for the next reading: ranges of the spool have no gaps.
-        if not waits:
-            session.carried = batch.counts.as_json() if batch.counts.seen else {}
-            _move(session, batch, acknowledged=True)
-            sessions.save(session)
-        return True
-    if batch.items and end is None:
-        session.ended = ""
-    envelope = _envelope(session, batch, end)
-    if (not waits and not door.shut) or not spooling:
-        try:
-            batch.answer = send(door, batch.items, envelope)
-        except Away:
-            if not spooling:
-                raise
-        else:
-            session.carried = {}
-            _move(session, batch, acknowledged=True)
-            sessions.save(session)
-            return True
-    about = {
-        "key": session.key, "client": session.client, "name": session.name, "start": batch.start,
-        "end": batch.end, "mark": batch.mark, "generation": session.generation,
-    }  # fmt: skip
-    if not spool.add(about, body(batch.items, envelope), only_copy=False):
-        return False
-    session.carried = {}
-    _move(session, batch, acknowledged=False)
-    sessions.save(session)
-    return True
-
-
-def _envelope(session: Session, batch: Batch, end: dict[str, str] | None) -> dict[str, Any]:
-    told: dict[str, Any] = {"client": sender(session.client)}
-    if batch.counts.seen:
-        told["range"] = {**batch.counts.as_json(), "session": session.named or session.id}
-    if batch.bad:
-        told["misses"] = [
-            {
-                "client": session.client,
-                "session": session.named or session.id,
-                "reason": "bad_line",
-                "at": trouble.stamp(time.time()),
-                "detail": detail,
-            }
-            for detail in batch.bad
-        ]
-    if end is not None:
-        told["session_end"] = {**end, "session": session.named or session.id}
-    return cleanse(told, {})  # type: ignore[no-any-return]
-
-
-def _move(session: Session, batch: Batch, acknowledged: bool) -> None:
-    session.spooled, session.spooled_mark = batch.end, batch.mark
-    if acknowledged:
-        session.offset, session.mark = batch.end, batch.mark
-
-
-def put(session: Session, door: Door, items: list[str], beside: dict[str, Any]) -> bool:
-    """Send or spool what stands in no file; False when there was no room for it."""
-    envelope = {"client": sender(session.client), **beside}
-    if not door.shut and not spool.waiting(session.key):
-        try:
-            send(door, items, envelope)
-            return True
-        except Away:
-            pass
-    about = {"key": session.key, "client": session.client, "name": session.name}
-    if spool.add(about, body(items, envelope), only_copy=True):
-        return True
-    trouble.pass_on("spool", "the spool is full: words that stand in no file were lost")
-    trouble.miss(session.client, session.id, "spool_full", f"{len(items)} items")
-    return False
-
-
 def flush(
     seconds: float,
     tell: Callable[[int, int], None] = lambda sent, left: None,
     patient: bool = True,
 ) -> FlushReport:
-    """Send what waits in the spool, oldest first, then the journals; one flush at a time.
+    """Send what waits in the spool, then the journals; one flush at a time.
 
-    `tell` gets the posts sent and left. `patient`: also when the server was away a
-    moment ago, as a person asks.
+    `tell` gets the posts sent and left. `patient`: also when the server was away a moment ago, and
+    what was set aside, too, as a person asks.
     """
     deadline = time.monotonic() + seconds
     door = Door(home.read_env())
@@ -183,43 +58,91 @@ def flush(
     held = sessions.take("flush")
     if held is None:
         return _report(why="another flush is at work")
-    sent, why = 0, ""
+    run = _Flush(door, tell)
     try:
-        while not why and (names := spool.waiting()):
-            for at, name in enumerate(names):
-                if time.monotonic() > deadline:
-                    why = "out of time"
-                    break
-                sent += _forward(door, name)
-                tell(sent, len(names) - at - 1)
-        if not why:
+        run.empty(deadline)
+        if not door.shut:
             tell_journals(door)
-    except Away as away:
-        why = str(away)
+            run.sent += retry(door) if patient else 0
     finally:
         sessions.leave(held)
-    return _report(sent, why)
+    return _report(run.sent, run.why)
+
+
+class _Flush:
+    """One walk over the spool: `sent` posts, and `why` not all of them.
+
+    A session whose post fails is passed over. Another session's post shows then whether the server
+    is away or stumbles over that one; one that it stumbles over again and again is taken apart.
+    """
+
+    def __init__(self, door: Door, tell: Callable[[int, int], None]) -> None:
+        self.door, self.tell = door, tell
+        self.sent, self.why = 0, ""
+        #: Keys of sessions to pass over.
+        self.stuck: set[str] = set()
+        #: The post that failed since the last one was taken, and how.
+        self.doubt: tuple[str, Away] | None = None
+
+    def empty(self, deadline: float) -> None:
+        while names := [n for n in spool.queue() if spool.key_of(n) not in self.stuck]:
+            for at, name in enumerate(names):
+                if spool.key_of(name) in self.stuck:
+                    continue
+                # A doubt is settled first, or it would come back for ever.
+                if time.monotonic() > deadline and self.doubt is None:
+                    self.why = "out of time"
+                    return
+                try:
+                    taken = _forward(self.door, name)
+                except Away as away:
+                    if not self._go_on_after(name, away):
+                        return
+                    continue
+                self.sent += taken
+                if taken:
+                    self._settle_doubt()
+                self.tell(self.sent, len(names) - at - 1)
+        if self.doubt is not None:
+            self.door.close(self.doubt[1])
+
+    def _go_on_after(self, name: str, away: Away) -> bool:
+        """Whether another session is tried after this failure."""
+        spool.tried(name)
+        self.why = str(away)
+        self.stuck.add(spool.key_of(name))
+        if self.doubt is not None or not doubtful(away):
+            self.door.close(away)
+            return False
+        self.doubt = (name, away)
+        return True
+
+    def _settle_doubt(self) -> None:
+        """The server took a post: the one that failed before it failed for its own sake."""
+        self.door.open()
+        if self.doubt is not None:
+            spool.tried(self.doubt[0], at_fault=True)
+            self.doubt = None
 
 
 def _forward(door: Door, name: str) -> int:
     """Send one post of the spool; 1 when there was one. Raises Away."""
     found = spool.read(name)
-    if found is None:
-        trouble.log(f"spool: {name} cannot be read and was dropped")
-        spool.remove(name)
-        return 0
-    about, kept = found
     try:
-        count = len(json.loads(kept)["items"])
-    except (ValueError, KeyError, TypeError):
+        about, kept = found or ({}, b"")
+        said = json.loads(kept)
+        items = [json.dumps(item, ensure_ascii=False) for item in said.pop("items")]
+    except (ValueError, KeyError, TypeError, AttributeError):
         trouble.log(f"spool: {name} holds no post and was dropped")
         spool.remove(name)
         return 0
     try:
-        acknowledged(door.post("/capture", kept), count)
+        door.stubborn = about.get("failed", 0) >= FAILURES_MAX
+        if door.stubborn:
+            send(door, items, said)
+        else:
+            acknowledged(door.ask("/capture", kept), len(items))
     except Refused:
-        said = json.loads(kept)
-        items = [json.dumps(item, ensure_ascii=False) for item in said.pop("items")]
         send(door, items, said)
     if "end" in about:
         _acknowledge(about)
@@ -229,7 +152,7 @@ def _forward(door: Door, name: str) -> int:
 
 def _acknowledge(about: dict[str, Any]) -> None:
     """Move the offset of the session whose range was acknowledged, when it is where it was."""
-    held = sessions.take(str(about["key"]), LOCK_SECONDS)
+    held = sessions.take(str(about["key"]), sessions.LOCK_SECONDS)
     if held is None:
         return
     try:
@@ -252,13 +175,23 @@ def tell_journals(door: Door) -> None:
         done = True
         try:
             for at in range(0, len(lines), most):
-                rows = cleanse(lines[at : at + most], {})
-                beside: dict[str, Any] = {name: rows}
-                if name == "misses":
-                    beside = {"items": [], "client": sender(""), **beside}
-                door.ask(path, json.dumps(beside).encode(), JOURNAL_SECONDS)
-        except Refused as refused:
-            trouble.log(f"{name}: the server does not take these ({refused})")
+                _tell(door, name, path, cleanse(lines[at : at + most], {}))
         except Away:
             done = False
         settle(done)
+
+
+def _tell(door: Door, name: str, path: str, rows: list[Any]) -> None:
+    """Send rows of a journal; one that the server refuses does not cost the others."""
+    told: dict[str, Any] = {name: rows}
+    if name == "misses":
+        told = {"items": [], "client": sender(""), **told}
+    try:
+        door.ask(path, json.dumps(told).encode(), JOURNAL_SECONDS)
+    except Refused as refused:
+        if len(rows) == 1:
+            trouble.log(f"{name}: the server does not take a row of these ({refused})")
+            return
+        half = len(rows) // 2
+        _tell(door, name, path, rows[:half])
+        _tell(door, name, path, rows[half:])

@@ -11,9 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from argus.hook import codex, home
-
-EXIT_OK, EXIT_FAILED, EXIT_AWAY = 0, 1, 75
+from argus.hook import codex, home, keys
+from argus.hook.commands import EXIT_AWAY, EXIT_OK, EXIT_REFUSED
 
 #: From here on what waits unsent is told as a trouble.
 # Why: a day's work of one person is a few megabytes; more means that nobody takes it.
@@ -48,7 +47,7 @@ def exit_code(rows: list[Row]) -> int:
     failed = [row for row in rows if row.state == "fail"]
     if not failed:
         return EXIT_OK
-    return EXIT_AWAY if all(row.away for row in failed) else EXIT_FAILED
+    return EXIT_AWAY if all(row.away for row in failed) else EXIT_REFUSED
 
 
 def _server(found: dict[str, Any]) -> Iterator[Row]:
@@ -58,6 +57,9 @@ def _server(found: dict[str, Any]) -> Iterator[Row]:
         yield Row("server", "fail", f"{found['url']}: {server['why']}", fix, away=True)
         return
     yield Row("server", "ok", f"{found['url']} answers")
+    if keys.plain(found["url"]):
+        what = "http:// to another machine: key and transcripts can be read on their way"
+        yield Row("wire", "warn", what, "Serve it by https, or reach it through a tunnel.")
     if not found["key"]:
         yield Row("key", "fail", "no ARGUS_KEY in ~/.argus/env", "Run argus-hook install.")
     elif not server["accepted"]:
@@ -119,7 +121,7 @@ def _trust(found: dict[str, Any]) -> Iterator[Row]:
     if not told:
         yield Row("codex", "warn", "Codex does not say whether it trusts the hooks", "See /hooks.")
     elif not all(hook.get("trustStatus") == "trusted" for hook in told):
-        fix = "Run argus-hook install --client codex, or trust them by /hooks in Codex."
+        fix = "Run argus-hook install --client codex --trust, or trust them by /hooks in Codex."
         yield Row("codex", "fail", "Codex does not trust the hooks and passes over them", fix)
     else:
         yield Row("codex", "ok", "trusts the hooks")

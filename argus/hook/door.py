@@ -28,6 +28,11 @@ RETRY_AFTER_SECONDS_MAX = 3600.0
 #: Answers by which the server says that this very body is at fault.
 _REFUSED = (400, 413, 422)
 
+#: Why the server is away by what it answers: the key, or a body that something on the way forbids.
+_WHY = {401: "key", 403: "forbidden", 429: "busy"}
+#: Reasons that may lie in the body that was sent, and not in the server.
+_DOUBTFUL = ("http", "forbidden", "cut", "json", "timeout", "large")
+
 
 class Refused(Exception):
     """The server takes this body neither now nor later: `status` and what it says."""
@@ -37,12 +42,20 @@ class Refused(Exception):
         self.status, self.detail = status, detail
 
 
+def doubtful(away: Away) -> bool:
+    """Whether the server may well take another body than the one that it failed at."""
+    return away.why in _DOUBTFUL and not away.retry_after
+
+
 class Door:
     """Where posts go, by the settings of `~/.argus/env`."""
 
     def __init__(self, settings: dict[str, str]) -> None:
         self.url = settings.get("ARGUS_URL") or home.URL
         self.key = settings.get("ARGUS_KEY", "")
+        #: The server failed at what is posted now again and again, and took other posts: a failure
+        #: is taken for a refusal.
+        self.stubborn = False
 
     @property
     def shut(self) -> float:
@@ -64,7 +77,7 @@ class Door:
         try:
             reply = self.ask(path, body, seconds)
         except Away as away:
-            self._close(away)
+            self.close(away)
             raise
         self.open()
         return reply
@@ -78,10 +91,9 @@ class Door:
         )
         if answer.status in _REFUSED:
             raise Refused(answer.status, _detail(answer))
-        if answer.status in (401, 403):
-            raise Away("key", answer.retry_after, f"status {answer.status}: {_detail(answer)}")
         if answer.status != 200:
-            raise Away("http", answer.retry_after, f"status {answer.status}")
+            why = _WHY.get(answer.status, "http")
+            raise Away(why, answer.retry_after, f"status {answer.status}: {_detail(answer)}")
         reply = answer.json()
         if not isinstance(reply, dict):
             raise Away("json", detail="the answer is no object")
@@ -92,7 +104,8 @@ class Door:
         with contextlib.suppress(OSError):
             os.unlink(_path())
 
-    def _close(self, away: Away) -> None:
+    def close(self, away: Away) -> None:
+        """Nobody posts for a while, longer each time."""
         tries = min(int(_number(_read().get("tries"))), 20)
         seconds = min(SHUT_SECONDS * 2**tries, SHUT_SECONDS_MAX)
         seconds = max(seconds, min(away.retry_after or 0.0, RETRY_AFTER_SECONDS_MAX))
@@ -103,7 +116,7 @@ class Door:
             home.write(_path(), json.dumps({**kept, "why": away.why}).encode())
         except OSError:
             pass
-        if away.why == "key":
+        if away.why in ("key", "forbidden"):
             pass_on("key", f"the server does not take the key ({away}): run argus-hook doctor")
         else:
             pass_on("away", f"the server is away ({away}): what was said is kept and sent later")

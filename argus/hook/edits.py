@@ -49,9 +49,12 @@ class Record:
 
 
 def read(path: str) -> bytes | None:
-    """The bytes of a file; None when there is none. Raises Locked."""
+    """The bytes of a file; None when there is none. Raises Locked, also for what is no file."""
     try:
-        with open(path, "rb") as handle:
+        # Why so: a pipe would be waited for without an end.
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as handle:
+            if not stat.S_ISREG(os.fstat(handle.fileno()).st_mode):
+                raise Locked(f"{path} is no plain file; move it away, then try again")
             return handle.read()
     except FileNotFoundError:
         return None
@@ -71,6 +74,13 @@ def check(edits: Iterable[Edit]) -> None:
         # Why the bits: a rename would replace a file that its owner has made read-only.
         if edit.before is not None and not os.stat(real).st_mode & 0o222:
             raise Locked(f"{edit.path} is read-only; nothing was changed")
+        # Why refused: a rename takes one of the names off, and writing in place changes what the
+        # others stand for, which may be a backup.
+        if edit.before is not None and os.stat(real).st_nlink > 1:
+            raise Locked(
+                f"{edit.path} is one of several names of the same file (hard links); make it a copy"
+                " or a symbolic link, then try again; nothing was changed"
+            )
         if not os.access(folder, os.W_OK | os.X_OK):
             raise Locked(f"{folder} cannot be written to; nothing was changed")
 
@@ -89,6 +99,26 @@ def apply(edit: Edit) -> None:
         _write(edit.path, edit.after)
     except OSError as error:
         raise Locked(f"{edit.path}: {error.strerror}") from error
+
+
+def remembered(name: str) -> dict[str, bytes | None]:
+    """What `undo` needs: the files about the change of this name, as they are now."""
+    paths = [home.place("backup", name + suffix) for suffix in (".json", ".before")]
+    return {path: read(path) for path in paths}
+
+
+def undo(edit: Edit, kept: dict[str, bytes | None]) -> None:
+    """Make everything as it was before `apply`, whether or not that came to its end.
+
+    A file that somebody else has written since stays. Raises OSError.
+    """
+    if edit.changed and read(edit.path) == edit.after:
+        _write(edit.path, edit.before)
+    for path, data in kept.items():
+        if data is not None:
+            home.write(path, data)
+        elif os.path.exists(path):
+            os.unlink(path)
 
 
 def revert(edit: Edit) -> None:

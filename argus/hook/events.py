@@ -11,7 +11,10 @@ import os
 import select
 import time
 
+from argus.hook.home import own
+from argus.hook.optout import PATH_BYTES_MAX
 from argus.hook.quickjson import parse
+from argus.hook.repository import facts
 from argus.hook.trouble import log
 
 #: Seconds that reading may take.
@@ -86,12 +89,17 @@ class Event:
 
 
 def read_event(client: str, descriptor: int = 0) -> Event | None:
-    """The event on this descriptor; None, told in the log, when there is none to use."""
+    """The event on this descriptor; None, told in the log, when there is none to use.
+
+    Where its `cwd` is none, the folder of this process is. Raises Planted (`home.own`).
+    """
     try:
         data = _read(descriptor, time.monotonic() + STDIN_SECONDS_MAX)
     except (OSError, ValueError) as error:
+        own("")
         log(f"{client}: no event: {type(error).__name__}")
         return None
+    own("")
     if data is None:
         log(f"{client}: an event of more than {EVENT_BYTES_MAX} bytes was passed over")
         return None
@@ -99,7 +107,23 @@ def read_event(client: str, descriptor: int = 0) -> Event | None:
     if value is None:
         log(f"{client}: no event: {len(data)} bytes that are no JSON object")
         return None
-    return Event(client, value)
+    event = Event(client, value)
+    event.cwd = _folder(event.cwd)
+    own(facts(event.cwd).get("git_root", ""))
+    return event
+
+
+def _folder(cwd: str) -> str:
+    """Where the client is, as it says; where it says nothing that can be, this process's folder.
+
+    Why not none: what the person switched off in it must hold whatever a client sends.
+    """
+    if cwd.startswith("/") and len(cwd.encode("utf-8", "replace")) < PATH_BYTES_MAX:
+        return cwd
+    try:
+        return clean(os.getcwd())
+    except OSError:
+        return ""
 
 
 def _read(descriptor: int, deadline: float) -> bytes | None:

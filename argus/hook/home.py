@@ -8,6 +8,9 @@ On the fast path: imports nothing that starts slowly. Knows nothing about what i
 from __future__ import annotations
 
 import os
+import sys
+
+from argus.hook.peek import peek
 
 #: Where the server is when nothing says otherwise.
 URL = "http://127.0.0.1:8765"
@@ -16,6 +19,7 @@ URL = "http://127.0.0.1:8765"
 NAMES = (
     "ARGUS_URL",
     "ARGUS_KEY",
+    "ARGUS_KEY_FROM",
     "ARGUS_RECALL_KEY",
     "ARGUS_RECALL_FLOOR",
     "ARGUS_CAPTURE",
@@ -24,9 +28,71 @@ NAMES = (
 )
 
 
+#: The end of the path of the script that hooks run.
+_SCRIPT = "/.argus/lib/argus-hook"
+
+#: Bytes of the settings.
+ENV_BYTES_MAX = 65_536
+
+
+class Planted(Exception):
+    """HOME is not the person's: a repository may have set it."""
+
+
 def place(*parts: str) -> str:
-    """A path below `~/.argus`."""
+    """A path below `~/.argus`: the one whose program runs, else the one in HOME.
+
+    Why the program's own: a repository's settings can set HOME, too.
+    """
+    if installed():
+        return os.path.join(sys.argv[0][: -len(_SCRIPT)], ".argus", *parts)
     return os.path.join(os.path.expanduser("~"), ".argus", *parts)
+
+
+def installed() -> bool:
+    """Whether the program that runs is the one of a `~/.argus`, and needs no HOME."""
+    return sys.argv[0].startswith("/") and sys.argv[0].endswith(_SCRIPT)
+
+
+def installer() -> str:
+    """What the person types to install: a plugin has no command on the path."""
+    lib, slash, name = sys.argv[0].rpartition("/lib/")
+    if installed() or not slash or name != "argus-hook":
+        return "argus-hook install"
+    return f"sh '{lib}/run.sh' install --client none"
+
+
+def own(repository: str) -> None:
+    """Raise Planted when HOME is no place of the person's: at or inside of this repository, or of
+    the project that a plugin's client names; also when it is no absolute path.
+
+    Its limit: a HOME that leads elsewhere is believed. Who can set one can set LD_PRELOAD as well,
+    and nothing in a process stops that.
+    """
+    if installed():
+        return
+    home = os.path.expanduser("~")
+    if not home.startswith("/"):
+        raise Planted
+    for folder in (repository, os.environ.get("CLAUDE_PROJECT_DIR", "")):
+        if folder.startswith("/") and _inside(home, folder) and not _registered(home):
+            raise Planted
+
+
+def _inside(path: str, folder: str) -> bool:
+    top = os.path.realpath(folder)
+    # Why not the root: no repository is there, but everybody's home.
+    return top != "/" and (os.path.realpath(path) + "/").startswith(top + "/")
+
+
+def _registered(home: str) -> bool:
+    """Whether it is the home that the system knows, which may well be a repository."""
+    import pwd
+
+    try:
+        return os.path.realpath(pwd.getpwuid(os.getuid()).pw_dir) == os.path.realpath(home)
+    except (KeyError, OSError):
+        return False
 
 
 def private(*parts: str) -> str:
@@ -55,12 +121,10 @@ def write(path: str, data: bytes, mode: int = 0o600) -> None:
 def read_env() -> dict[str, str]:
     """The settings of `~/.argus/env`; none when it is missing or somebody else's."""
     try:
-        with open(place("env"), encoding="utf-8", errors="replace") as handle:
-            if os.fstat(handle.fileno()).st_uid != os.getuid():
-                return {}
-            return parse(handle.read())
+        found = peek(place("env"), ENV_BYTES_MAX)
     except OSError:
         return {}
+    return parse(found[0]) if found and found[1] == os.getuid() else {}
 
 
 def parse(text: str) -> dict[str, str]:

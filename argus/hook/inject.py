@@ -42,6 +42,8 @@ PATH_CHARACTERS_MAX = 4_096
 #: Seconds for which a server that was too slow is not asked for a prompt again, and the most of
 #: them when the server names a time.
 # Why: a server that hangs would cost every prompt its two seconds.
+# Why apart from the shut door of capture: one that is too slow for a prompt still takes what was
+# said, and one that refuses costs a prompt nothing.
 COOL_SECONDS = 30
 COOL_SECONDS_MAX = 300
 
@@ -50,6 +52,9 @@ _EVENTS = {"prompt": "UserPromptSubmit", "context": "SessionStart"}
 
 # The fence, as memory.text.fence makes it; importing it would compile its patterns.
 _OPENING, _CLOSING = "<argus-memory ", "\n</argus-memory>"
+# How a closing tag begins once everything is gone that a reader may pass over.
+_CLOSED = "</argusmemory"
+_KEPT = frozenset("abcdefghijklmnopqrstuvwxyz0123456789<>/&;")
 
 
 def recall(client: str, via: str) -> None:
@@ -64,45 +69,50 @@ def context(client: str, via: str) -> None:
 
 def _inject(mode: str, client: str, via: str) -> None:
     deadline = time.monotonic() + TOTAL_SECONDS_MAX
-    if via == "plugin" and _settings_hold_ours():
-        return
     event = read_event(client)
-    if disabled():
-        _mark(mode, event)
-        return
     # Why not for an agent's agent: its prompt is a model's, and its words are not the person's.
-    if event is None or event.agent:
+    if event is None or event.agent or (via == "plugin" and _settings_hold(event)):
+        return
+    settings = read_env()
+    capturing = on(settings, "ARGUS_CAPTURE") and not disabled()
+    if not capturing:
+        _mark(mode, event, settings)
+    if disabled():
         return
     tell()
-    settings = read_env()
     rules = look(event.cwd, settings)
     if rules.why:
         complain("rules", rules.why)
     if rules.recall and (mode == "context" or event.prompt.strip()):
         _answer(mode, event, rules, settings, deadline)
     _close_stdout()
-    if rules.enabled and on(settings, "ARGUS_CAPTURE"):
+    if rules.enabled and capturing:
         from argus.hook.capture import catch_up
 
         catch_up(event, flush=mode == "context")
 
 
-def _mark(mode: str, event: Event | None) -> None:
-    """Note that this session is never captured, should it end without a word.
+def _mark(mode: str, event: Event, settings: dict[str, str]) -> None:
+    """Note that this session is never captured, should it end without a word: as `capture` does
+    at its own events while ARGUS_DISABLED is set or ARGUS_CAPTURE is off.
 
-    Why not at every start: a fork starts under the name of the session that it came from.
+    Why not at every start: a fork starts under the name of the session that it came from, and its
+    prompts tell its own. Where prompts are posted nobody here sees them, so that a resumed session
+    is marked from its start; a fork then silences its origin, which harms less than to keep what
+    was said while we were off.
     """
-    if event and event.session and (mode == "prompt" or event.source in ("startup", "clear")):
+    posted = ("resume",) if settings.get("ARGUS_RECALL_KEY") else ()
+    if event.session and (mode == "prompt" or event.source in ("startup", "clear", *posted)):
         from argus.hook.sessions import disable
 
         disable(event.client, event.session, event.transcript)
 
 
-def _settings_hold_ours() -> bool:
-    """Whether the settings run us already, so that the plugin's copy has nothing to do."""
+def _settings_hold(event: Event) -> bool:
+    """Whether the settings run us at this event, so that the plugin's copy has nothing to do."""
     from argus.hook.claude import installed
 
-    return installed()
+    return installed(event.name)
 
 
 def _answer(
@@ -133,20 +143,20 @@ def _ask(mode: str, event: Event, rules: Rules, settings: dict[str, str], deadli
 
     Raises Away.
     """
-    from argus.hook.home import URL
+    from argus.hook.home import URL, installer
     from argus.hook.repository import facts
     from argus.hook.wire import Away, encode, request
 
     git = facts(event.cwd)
     paths = {name: git.get(name, "") for name in ("git_root", "git_common_dir")}
     fields = {
-        name: _cleansed(path)[:PATH_CHARACTERS_MAX]
+        name: _cleansed(clean(path))[:PATH_CHARACTERS_MAX]
         for name, path in {"cwd": event.cwd, **paths}.items()
     }
     fields.update(session=event.session[:SESSION_CHARACTERS_MAX], here=rules.project)
     key = settings.get("ARGUS_KEY", "")
     if not key:
-        raise Away("key", detail="there is none: run `argus-hook install`")
+        raise Away("key", detail=f"there is none: run `{installer()}`")
     told: dict[str, object] = {name: value for name, value in fields.items() if value}
     if mode == "prompt":
         told["query"] = _ends(_cleansed(event.prompt))
@@ -218,7 +228,7 @@ def fit(text: str) -> str:
         return ""
     lines = text[: -len(_CLOSING)].split("\n")
     fenced = text.startswith(_OPENING) and text.endswith(_CLOSING) and len(lines) > 1
-    if not fenced or _CLOSING.strip() in "\n".join(lines):
+    if not fenced or _CLOSED in _squeezed("\n".join(lines)):
         from argus.hook.wire import Away
 
         raise Away("fence", detail="an answer that is no block of ours")
@@ -228,6 +238,12 @@ def fit(text: str) -> str:
             return block
         lines.pop()
     return ""
+
+
+def _squeezed(text: str) -> str:
+    """The text's letters, digits and brackets in small: whoever reads it may take it so."""
+    wide = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)}
+    return "".join(sign for sign in text.translate(wide).lower() if sign in _KEPT)
 
 
 def _print(mode: str, event: Event, text: str) -> None:

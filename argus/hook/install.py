@@ -7,6 +7,7 @@ Claude Code. Knows nothing about what is asked on a terminal or how a report is 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import sys
@@ -25,14 +26,15 @@ NEW_KEY = "[a new key that may only recall]"
 
 @dataclass(frozen=True)
 class Choices:
-    """What the person wants. `mode`: http, command or "" (the better one); `trust`: Codex's."""
+    """What the person wants. `mode`: http, command or "" (the better one); `trust`: let Codex
+    trust the hooks without a question."""
 
     clients: tuple[str, ...]
     url: str
     key: str
     mode: str = ""
     dry_run: bool = False
-    trust: bool = True
+    trust: bool = False
 
 
 @dataclass
@@ -76,6 +78,10 @@ def install(choices: Choices, consent: Callable[[str], bool]) -> Report:
         )
     elif standing.scopes and standing.scopes != ("capture", "recall"):
         report.warnings.append(f"the key may only {' and '.join(standing.scopes)}")
+    if keys.plain(choices.url):
+        report.warnings.append(
+            f"{choices.url} is no https: key, prompts and transcripts can be read on their way"
+        )
     plan = [_plan(name, choices, standing.reached, report) for name in choices.clients]
     values = {"ARGUS_URL": choices.url, "ARGUS_KEY": choices.key}
     edits.check(plan)
@@ -86,33 +92,36 @@ def install(choices: Choices, consent: Callable[[str], bool]) -> Report:
         return report
     _settle(values, report)
     _write(plan, choices, report)
+    if claude.NAME in choices.clients:
+        _give_back(choices.url)
     if codex.NAME in choices.clients:
         _trust(choices.trust, consent, report)
     return report
 
 
 def _write(plan: list[Edit], choices: Choices, report: Report) -> None:
-    """All of the plan; when one file refuses, those before it become what they were."""
-    written: list[Edit] = []
+    """All of the plan; when one file fails, everything becomes what it was."""
+    begun: list[tuple[Edit, dict[str, bytes | None]]] = []
     try:
         for edit in plan:
             edit = _keyed(edit, choices, report) if edit.name == claude.NAME else edit
+            begun.append((edit, edits.remembered(edit.name)))
             _apply(edit, report)
-            written.append(edit)
-    except RefusedError:
-        for edit in written:
-            if edit.changed:
-                edits.revert(replace(edit, before=edit.after, after=edit.before))
+    except (RefusedError, OSError):
+        for edit, kept in reversed(begun):
+            # What fails here, too, is told by the first failure.
+            with contextlib.suppress(RefusedError, OSError):
+                edits.undo(edit, kept)
         raise
 
 
 def _plan(name: str, choices: Choices, reached: bool, report: Report) -> Edit:
     if name == codex.NAME:
-        return codex.plan(codex.wanted(python(), script()))
+        return codex.plan(codex.wanted(python(), script(), _subagents()))
     if name == pi.NAME:
         return pi.plan(pi.wanted(python(), script()))
     known = home.read_env().get(claude.KEY, "")
-    against = _against_http(choices, reached or bool(known))
+    against = _against_http(choices, reached, known)
     if choices.mode == "command" or against:
         if choices.mode == "http":
             report.warnings.append(f"no http hook for the prompt: {against}")
@@ -124,18 +133,24 @@ def _plan(name: str, choices: Choices, reached: bool, report: Report) -> Edit:
 
 
 def _claude(http: str = "", key: str = "") -> dict[str, dict[str, object]]:
-    subagents = home.on(home.read_env(), "ARGUS_SUBAGENTS", False)
-    return claude.wanted(python(), script(), subagents, http, key)
+    return claude.wanted(python(), script(), _subagents(), http, key)
 
 
-def _against_http(choices: Choices, reached: bool) -> str:
+def _subagents() -> bool:
+    return home.on(home.read_env(), "ARGUS_SUBAGENTS", default=False)
+
+
+def _against_http(choices: Choices, reached: bool, known: str) -> str:
     """Why the prompt's hook had better be a command; "" when nothing speaks against http."""
     if not home.on(home.read_env(), "ARGUS_RECALL"):
         return "ARGUS_RECALL is off, which only a command reads"
     if not keys.loopback(choices.url):
         return "the server is not on this machine, and an http hook sends a prompt as it is"
-    if not reached:
+    if not reached and not known:
         return "the server is away, and only it can make the key"
+    # Why not for a dry run: it writes nothing, and this needs a file.
+    if reached and not choices.dry_run and not keys.here(choices.url, choices.key):
+        return "the server does not see this machine's files: a tunnel or a container lies between"
     place = os.path.dirname(os.path.realpath(claude.settings()))
     while True:
         if os.path.exists(os.path.join(place, ".git")):
@@ -148,26 +163,30 @@ def _against_http(choices: Choices, reached: bool) -> str:
 def _keyed(edit: Edit, choices: Choices, report: Report) -> Edit:
     """Claude's change with the key that it needs; without one the prompt's hook is a command."""
     after = edit.after or b""
+    if NEW_KEY.encode() not in after:
+        return edit
+    key = keys.small(choices.url, choices.key)
+    if key:
+        home.write_env({claude.KEY: key})
+        return replace(edit, after=after.replace(NEW_KEY.encode(), key.encode()))
+    report.warnings.append("the server makes no small key; the prompt's hook is a command")
+    return claude.plan(_claude())
+
+
+def _give_back(url: str) -> None:
+    """Revoke the small key where no hook has it any more."""
     known = home.read_env().get(claude.KEY, "")
-    if NEW_KEY.encode() in after:
-        key = keys.small(choices.url, choices.key)
-        if key:
-            home.write_env({claude.KEY: key})
-            return replace(edit, after=after.replace(NEW_KEY.encode(), key.encode()))
-        report.warnings.append("the server makes no small key; the prompt's hook is a command")
-        return claude.plan(_claude())
-    if known and known.encode() not in after:
-        keys.revoke(choices.url, known)
+    if known and known != claude.key():
+        keys.revoke(url, known)
         home.write_env({claude.KEY: ""})
-    return edit
 
 
 def _settle(values: dict[str, str], report: Report) -> None:
     """The client itself: its folder, its short command, its settings."""
     home.private()
     lib = home.place("lib")
-    if not current(lib):
-        bundle.unpack(lib)
+    if not bundle.current(lib):
+        bundle.settle(lib)
         report.changed = True
         report.done.append(f"{lib}: the client, build {bundle.digest()[:12]}")
     # From now on: what was said before is a matter of backfill.
@@ -191,14 +210,6 @@ def _settle(values: dict[str, str], report: Report) -> None:
 def quoted(path: str) -> str:
     """A path for between two single quotes of a shell."""
     return path.replace("'", "'\"'\"'")
-
-
-def current(lib: str) -> bool:
-    """Whether the folder holds this build, compiled for this Python."""
-    known = edits.read(os.path.join(lib, bundle.DIGEST))
-    tag = sys.implementation.cache_tag
-    compiled = os.path.join(lib, "argus", "hook", "__pycache__", f"main.{tag}.pyc")
-    return known == bundle.digest().encode() + b"\n" and os.path.exists(compiled)
 
 
 def _apply(edit: Edit, report: Report) -> None:
@@ -228,11 +239,12 @@ def _trust(wanted: bool, consent: Callable[[str], bool], report: Report) -> None
     if all(hook.get("trustStatus") == "trusted" for hook in known) and known:
         report.done.append(f"{codex.config()}: Codex trusts the hooks")
         return
-    question = f"Codex must trust {len(codex.EVENTS)} hooks that run {script()}; record that now?"
-    if not wanted or not known or not consent(question):
+    question = f"Codex must trust {len(known)} hooks that run {script()}; record that now?"
+    if not known or not (wanted or consent(question)):
         report.warnings.append(by_hand)
         return
     edit = codex.trusting({hook["key"]: hook["currentHash"] for hook in known})
+    kept = edits.remembered(edit.name)
     edits.check([edit])
     edits.apply(edit)
     report.changed = True
@@ -240,7 +252,7 @@ def _trust(wanted: bool, consent: Callable[[str], bool], report: Report) -> None
     if after and all(hook.get("trustStatus") == "trusted" for hook in after):
         report.done.append(f"{codex.config()}: Codex trusts the hooks")
         return
-    edits.revert(replace(edit, before=edit.after, after=edit.before))
+    edits.undo(edit, kept)
     report.warnings.append(f"{codex.config()} is written in a way that hides our entry. {by_hand}")
 
 
@@ -249,7 +261,7 @@ def _show(plan: list[Edit], report: Report, secrets: tuple[str, ...]) -> None:
         report.diffs.append(edits.diff(edit, secrets))
         state = "would change" if edit.changed else "unchanged"
         report.done.append(f"{edit.path}: {state}")
-    if not current(home.place("lib")):
+    if not bundle.current(home.place("lib")):
         report.done.append(f"{home.place('lib')}: would be unpacked")
     if any(edit.name == codex.NAME for edit in plan):
         report.done.append(f"{codex.config()}: Codex would be asked to trust the hooks")

@@ -2,15 +2,17 @@
 
 A client writes its transcript behind time: at Stop the answer's row may be missing, and stdin has
 its words. They are posted once the session is over and a later look at the file brought no row of
-the same words. A row that comes later still is known by its words and left out. All texts here are
-redacted before. Knows nothing about files.
+the same words. A row that comes later still is known by its words and left out, also in a fork that
+copied it. All texts here are redacted before. Knows nothing about transcripts.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 from typing import Any
 
+from argus.hook import home, locate
 from argus.hook.sessions import Session
 
 #: Seconds of quiet after which a session that never ended counts as over.
@@ -25,6 +27,13 @@ ROWS_JOINED_MAX = 4
 #: Answers that wait at the same time.
 INSURED_MAX = 20
 
+#: Seconds by which the row of an answer may be older or younger than the stop that told of it.
+# Why: the same words at another time are another answer, in another session, too.
+SLOW_SECONDS, FAST_SECONDS = 120.0, 10.0
+
+#: Folder in which all sessions see what was insured, a file for each answer, by its words.
+_FOLDER = "insured"
+
 
 def fingerprint(text: str) -> str:
     """A name of the words of a text, white space aside."""
@@ -38,23 +47,53 @@ class Heard:
     def __init__(self, session: Session) -> None:
         self.session = session
         self.rows: list[str] = []
+        #: Answers of all sessions that were ever insured.
+        self.insured = frozenset(locate.names(home.place("hook", _FOLDER)))
 
-    def repeats(self, body: str, row: str) -> bool:
-        """Take in one answer and the id of its row; whether it was posted in place of the row."""
+    def repeats(self, body: str, row: str, at: float = 0.0) -> bool:
+        """Take in one answer, the id of its row and when it was given, in seconds.
+
+        Whether it was posted in place of the row: of this one, or of the one in the session that
+        this session was forked from.
+        """
         session = self.session
         if row in session.covered:
             return True
         self.rows = [*self.rows, body][-ROWS_JOINED_MAX:]
-        joined = [fingerprint("".join(self.rows[at:])) for at in range(len(self.rows))]
+        joined = [fingerprint("".join(self.rows[one:])) for one in range(len(self.rows))]
         session.said = [*session.said, *joined][-SAID_MAX:]
         session.insured = [one for one in session.insured if _print(one) not in joined]
         own = joined[-1]
-        if own in session.replaced:
+        posted = own in session.replaced
+        if posted:
             # From now on by its row: the same words may be said again.
             session.replaced.remove(own)
+        for name in self.insured.intersection(joined):
+            kept = _recall(name)
+            if -SLOW_SECONDS <= at - kept["at"] <= FAST_SECONDS:
+                posted = posted or (name == own and kept["posted"] > 0)
+                if not kept["posted"]:
+                    # Its own session need not post it any more.
+                    _note(name, kept["at"], found=True)
+        if posted:
             session.covered = [*session.covered, row][-INSURED_MAX:]
-            return True
-        return False
+        return posted
+
+
+def _note(name: str, at: float, found: bool = False, posted: bool = False) -> None:
+    """Keep for all sessions what became of an insured answer."""
+    home.private("hook", _FOLDER)
+    kept = {"at": at, "found": found, "posted": posted}
+    home.write(home.place("hook", _FOLDER, name), json.dumps(kept).encode())
+
+
+def _recall(name: str) -> dict[str, float]:
+    try:
+        with open(home.place("hook", _FOLDER, name), encoding="utf-8") as handle:
+            kept = json.load(handle)
+        return {name: float(kept[name]) for name in ("at", "found", "posted")}
+    except (OSError, ValueError, TypeError, KeyError):
+        return {"at": 0.0, "found": 0.0, "posted": 0.0}
 
 
 def _print(insured: Any) -> str:
@@ -66,13 +105,17 @@ def heard(session: Session, text: str) -> bool:
     return fingerprint(text) in session.said
 
 
-def keep(session: Session, text: str, at: str, item: dict[str, Any]) -> None:
-    """Remember an answer without a row: `at` when it was given, `item` as it would be posted."""
+def keep(session: Session, text: str, at: float, item: dict[str, Any]) -> None:
+    """Remember an answer without a row: `at` when it was given (in seconds), `item` to post.
+
+    Raises OSError.
+    """
     name = fingerprint(text)
     if any(_print(one) == name for one in session.insured):
         return
     kept = {"print": name, "at": at, "item": item, "looked": False}
     session.insured = [*session.insured, kept][-INSURED_MAX:]
+    _note(name, at)
 
 
 def due(session: Session, idle_seconds: float) -> list[dict[str, Any]]:
@@ -84,6 +127,8 @@ def due(session: Session, idle_seconds: float) -> list[dict[str, Any]]:
     ready: list[dict[str, Any]] = []
     if not session.ended and idle_seconds < IDLE_SECONDS:
         return ready
+    # A fork of the session may have brought the row.
+    session.insured = [one for one in session.insured if not _recall(_print(one))["found"]]
     for one in session.insured:
         if isinstance(one, dict) and isinstance(one.get("item"), dict):
             if one.get("looked"):
@@ -93,7 +138,11 @@ def due(session: Session, idle_seconds: float) -> list[dict[str, Any]]:
 
 
 def posted(session: Session, items: list[dict[str, Any]]) -> None:
-    """These were posted: a row of theirs that comes later is the second copy."""
+    """These were posted: a row of theirs that comes later is the second copy. Raises OSError."""
     names = {fingerprint(str(item.get("body", ""))) for item in items}
+    for one in session.insured:
+        if _print(one) in names:
+            at = one.get("at")
+            _note(_print(one), at if isinstance(at, float) else 0.0, posted=True)
     session.insured = [one for one in session.insured if _print(one) not in names]
     session.replaced = [*session.replaced, *sorted(names)][-INSURED_MAX:]

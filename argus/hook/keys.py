@@ -1,19 +1,28 @@
-"""What the server says of a key, and the small key of the http hook.
+"""What the server says of a key and of itself, and the small key of the http hook.
 
 Asks the cheapest doors there are; stores and prints no key. Knows nothing about where one is kept.
 """
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import json
+import os
+import secrets
 import socket
 from dataclasses import dataclass
 
+from argus.hook import home
+from argus.hook.addresses import Address
 from argus.hook.wire import Answer, Away, request
 
 #: Seconds for one question; nobody's prompt waits here.
 ASK_SECONDS_MAX = 5.0
 CONNECT_SECONDS_MAX = 2.0
+
+#: The file by whose content the server proves that it is on this machine.
+HERE = "here"
 
 #: A door for each scope that the client needs, asked for nothing: it refuses the key, or the
 #: question.
@@ -100,11 +109,34 @@ def told(away: Away) -> str:
     return f"{away.why} ({away.detail})" if away.detail else away.why
 
 
+def plain(url: str) -> bool:
+    """Whether http:// leads to another machine, and what is sent can be read on the way."""
+    address = Address(url)
+    return not (address.secure or address.loopback)
+
+
 def loopback(url: str) -> bool:
-    """Whether an address is this machine's own, by http."""
-    host = url.partition("://")[2].partition("/")[0].rpartition("@")[2]
-    host = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
-    own = host in ("localhost", "::1") or (
-        host.startswith("127.") and host.replace(".", "").isdigit()
-    )
-    return own and url.startswith("http://")
+    """Whether an address is this machine's own, by http, as it is written."""
+    address = Address(url)
+    return address.loopback and not address.secure
+
+
+def here(url: str, key: str) -> bool:
+    """Whether the server reads this machine's files: it tells the hash of what only a file says.
+
+    Why: behind a loopback address there may be a tunnel, or a container. Raises OSError.
+    """
+    made = [path for path in (home.place("hook"), home.place()) if not os.path.isdir(path)]
+    folder, nonce = home.private("hook"), secrets.token_hex(32)
+    try:
+        home.write(os.path.join(folder, HERE), nonce.encode())
+        answer = ask(url, "POST", "/hook/here", key, json.dumps({"folder": folder}).encode())
+        told = answer.json() if answer.status == 200 else None
+    except Away:
+        return False
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(os.path.join(folder, HERE))
+            for path in made:
+                os.rmdir(path)
+    return told == {"sha256": hashlib.sha256(nonce.encode()).hexdigest()}

@@ -27,6 +27,22 @@ def readable(path: str) -> bool:
         return False
 
 
+def size_of(path: str) -> int:
+    """Bytes of a file; 0 when it is not there."""
+    try:
+        return os.stat(path).st_size
+    except (OSError, ValueError):
+        return 0
+
+
+def changed_at(path: str) -> float:
+    """When a file was changed, in seconds; 0 when it is not there."""
+    try:
+        return os.stat(path).st_mtime
+    except (OSError, ValueError):
+        return 0.0
+
+
 def find(client: str, session: str, told: str = "") -> str:
     """The file of a session: the one that was told when it is there, else by the id; "" = none."""
     if readable(told):
@@ -36,7 +52,7 @@ def find(client: str, session: str, told: str = "") -> str:
         return ""
     for root in _roots(client, told):
         for folder in _folders(client, root):
-            for name in _names(folder):
+            for name in names(folder):
                 if name.endswith(".jsonl") and name_of(client, name) == session:
                     path = os.path.join(folder, name)
                     if readable(path):
@@ -58,7 +74,7 @@ def beside(path: str) -> list[str]:
     folder = os.path.dirname(path)
     return [
         os.path.join(folder, name)
-        for name in _names(folder)
+        for name in names(folder)
         if name.endswith(".jsonl") and not name.startswith((".", "agent-"))
     ]
 
@@ -84,16 +100,17 @@ def _roots(client: str, told: str) -> list[str]:
 
 def _folders(client: str, root: str) -> list[str]:
     if client != "codex":
-        return [os.path.join(root, name) for name in _names(root)]
+        return [os.path.join(root, name) for name in names(root)]
     days = []
-    for year in reversed(_names(os.path.join(root, "sessions"))):
-        for month in reversed(_names(os.path.join(root, "sessions", year))):
+    for year in reversed(names(os.path.join(root, "sessions"))):
+        for month in reversed(names(os.path.join(root, "sessions", year))):
             place = os.path.join(root, "sessions", year, month)
-            days += [os.path.join(place, day) for day in reversed(_names(place))]
+            days += [os.path.join(place, day) for day in reversed(names(place))]
     return [*days[:DAYS_MAX], os.path.join(root, "archived_sessions")]
 
 
-def _names(folder: str) -> list[str]:
+def names(folder: str) -> list[str]:
+    """The names in a folder, sorted; none when it cannot be read."""
     try:
         return sorted(os.listdir(folder))
     except (OSError, ValueError):

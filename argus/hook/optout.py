@@ -2,7 +2,8 @@
 
 Off is off: what one file at or above a folder switches off, no file below it switches on, so that a
 repository cannot overrule the person's word for a whole tree. The project's name is that of the
-nearest file that gives one. A file that is there and cannot be read as rules switches everything
+nearest file that gives one. What holds in a repository's main checkout holds in its worktrees,
+wherever those lie. A file that is there and cannot be read as rules switches everything
 off: somebody wanted something there, and silence harms nobody. A stranger's file (neither this
 user's nor root's) can switch off and not name a project. On the fast path. Knows nothing about what
 is switched.
@@ -15,6 +16,7 @@ import os
 from argus.hook.home import on, read_env
 from argus.hook.peek import peek
 from argus.hook.quickjson import parse
+from argus.hook.repository import facts
 
 # Why not typing's: importing it takes longer than a whole start of Python.
 TYPE_CHECKING = False
@@ -27,8 +29,12 @@ NAME = ".argus.json"
 RULES_BYTES_MAX = 16_384
 #: Characters of a project's name, as the server has it.
 PROJECT_CHARACTERS_MAX = 200
-#: Characters of a path, as Linux has it.
-PATH_CHARACTERS_MAX = 4_096
+#: Bytes of a path, as Linux has it.
+PATH_BYTES_MAX = 4_096
+
+#: What such a file may say, and what people write there meaning it.
+_SAYS = ("enabled", "capture", "recall", "project")
+_MEANT = (*_SAYS, "disabled")
 
 _CACHE: dict[str, Rules] = {}
 #: Folders remembered: a child reads one session, seldom more than some folders.
@@ -36,9 +42,10 @@ _CACHE_FOLDERS_MAX = 1_000
 
 
 class Rules:
-    """What holds in a folder. `why` names the file that could not be read, "" when all could."""
+    """What holds in a folder. `why` names the file that could not be read, "" when all could;
+    `by`: the files that switch something off or name the project."""
 
-    __slots__ = ("enabled", "capture", "recall", "project", "why")
+    __slots__ = ("enabled", "capture", "recall", "project", "why", "by")
 
     def __init__(
         self,
@@ -47,6 +54,7 @@ class Rules:
         recall: bool = True,
         project: str = "",
         why: str = "",
+        by: tuple[str, ...] = (),
     ) -> None:
         self.enabled = enabled
         #: Off as well when `enabled` is.
@@ -54,6 +62,7 @@ class Rules:
         self.recall = recall and enabled
         self.project = project
         self.why = why
+        self.by = by
 
 
 def disabled(environ: Mapping[str, str] | None = None) -> bool:
@@ -75,8 +84,8 @@ def rules(folder: str) -> Rules:
 def look(folder: str, settings: dict[str, str]) -> Rules:
     """As `rules`, with these settings and from the disk."""
     capture, recall = on(settings, "ARGUS_CAPTURE"), on(settings, "ARGUS_RECALL")
-    enabled, project, why = True, "", ""
-    for place in above(folder):
+    enabled, project, why, by = True, "", "", []
+    for place in _places(folder):
         path = os.path.join(place, NAME)
         try:
             found = peek(path, RULES_BYTES_MAX + 1)
@@ -85,14 +94,23 @@ def look(folder: str, settings: dict[str, str]) -> Rules:
             given = _checked(found[0])
         except (OSError, ValueError) as error:
             enabled, why = False, why or f"{path} switches Argus off there: {error}"
+            by.append(path)
             continue
+        by.append(path)
         enabled = enabled and given.get("enabled", True) is True
         capture = capture and given.get("capture", True) is True
         recall = recall and given.get("recall", True) is True
         named = given.get("project", "")
         if isinstance(named, str) and not project and found[1] in (os.getuid(), 0):
             project = _name(named)
-    return Rules(enabled, capture, recall, project, why)
+    return Rules(enabled, capture, recall, project, why, tuple(by))
+
+
+def _places(folder: str) -> list[str]:
+    """The folders whose files count: this one, those above it, and those of the main checkout."""
+    found = above(folder)
+    common = facts(folder).get("git_common_dir", "") if found else ""
+    return found + [place for place in above(os.path.dirname(common)) if place not in found]
 
 
 def above(folder: str) -> list[str]:
@@ -100,7 +118,7 @@ def above(folder: str) -> list[str]:
 
     As it is named and as it really is: a link into a tree is in it, and where it lies, too.
     """
-    if not folder.startswith("/") or "\0" in folder or len(folder) > PATH_CHARACTERS_MAX:
+    if not folder.startswith("/") or "\0" in folder or len(folder) > PATH_BYTES_MAX:
         return []
     found: list[str] = []
     try:
@@ -119,15 +137,30 @@ def _checked(text: str) -> dict[str, object]:
     """The file's settings. Raises ValueError when they are none."""
     if len(text) > RULES_BYTES_MAX:
         raise ValueError("too long")
-    given = parse(text.lstrip("\ufeff"))
+    given = parse(text.lstrip("\ufeff"), once=True)
     if not isinstance(given, dict):
         raise ValueError("no JSON object")
+    for name in given:
+        meant = [word for word in _MEANT if name not in _SAYS and _near(name.lower(), word)]
+        if meant:
+            raise ValueError(f'"{name[:40]}" is none of {", ".join(_SAYS)}')
     for name in ("enabled", "capture", "recall"):
         if not isinstance(given.get(name, True), bool):
             raise ValueError(f'"{name}" is neither true nor false')
     if not isinstance(given.get("project") or "", str):
         raise ValueError('"project" is no text')
     return given
+
+
+def _near(one: str, other: str) -> bool:
+    """Whether two words differ by one letter at most: another, one more, one less, two swapped."""
+    long, short = (one, other) if len(one) >= len(other) else (other, one)
+    if len(long) == len(short):
+        apart = [(a, b) for a, b in zip(long, short) if a != b]
+        return len(apart) < 2 or (len(apart) == 2 and apart[0] == apart[1][::-1])
+    return len(long) == len(short) + 1 and any(
+        long[:at] + long[at + 1 :] == short for at in range(len(long))
+    )
 
 
 def _name(text: str) -> str:

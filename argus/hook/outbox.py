@@ -1,6 +1,6 @@
 """One post as the server takes it: made, sent, and halved until the item at fault stands alone.
 
-An item that the server refuses for good is left out and told, so that it never holds up the others.
+An item that the server does not take is set aside and told, so that it never holds up the others.
 Knows nothing about files, offsets or the spool.
 """
 
@@ -8,11 +8,16 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from typing import Any
 
-from argus.hook import home, trouble
-from argus.hook.door import Door, Refused
+from argus.hook import home, locate, trouble
+from argus.hook.door import Door, Refused, doubtful
 from argus.hook.wire import Away
+
+#: Folder of items that the server does not take, and how many of them are kept.
+# Why: their words stand in a transcript as well; these are for whoever looks for the reason.
+ASIDE, ASIDE_FILES_MAX = "aside", 100
 
 
 def body(items: list[str], envelope: dict[str, Any]) -> bytes:
@@ -37,25 +42,43 @@ def send(door: Door, items: list[str], envelope: dict[str, Any]) -> dict[str, in
 
     Raises Away when it did not acknowledge.
     """
+    post = door.ask if door.stubborn else door.post
     try:
-        return acknowledged(door.post("/capture", body(items, envelope)), len(items))
+        return acknowledged(post("/capture", body(items, envelope)), len(items))
     except Refused as refused:
-        if len(items) > 1:
-            half = len(items) // 2
-            first = send(door, items[:half], _who(envelope))
-            last = send(door, items[half:], envelope)
-            return {name: first[name] + last[name] for name in first}
-        if items:
-            _leave_out(door, items[0], envelope, refused)
-            return send(door, [], envelope)
-        if len(envelope) == len(_who(envelope)):
-            raise Away("http", detail=f"no post of ours is taken ({refused})") from None
-        trouble.log(f"the server refused what stands beside the items ({refused})")
-        return dict.fromkeys(("stored", "duplicates", "refused"), 0)
+        fault, probing = str(refused), refused.status != 413
+    except Away as away:
+        if not (door.stubborn and doubtful(away)):
+            raise
+        # Before anything is halved: the server may have gone meanwhile.
+        probe(door)
+        fault, probing = str(away), False
+    if len(items) > 1:
+        half = len(items) // 2
+        first = send(door, items[:half], _who(envelope))
+        last = send(door, items[half:], envelope)
+        return {name: first[name] + last[name] for name in first}
+    if items:
+        if probing:
+            probe(door)
+        _set_aside(items[0], envelope, fault)
+        return send(door, [], envelope)
+    if len(envelope) == len(_who(envelope)):
+        raise Away("http", detail=f"no post of ours is taken ({fault})")
+    trouble.log(f"the server does not take what stands beside the items ({fault})")
+    return dict.fromkeys(("stored", "duplicates", "refused"), 0)
 
 
 def _who(envelope: dict[str, Any]) -> dict[str, Any]:
     return {name: envelope[name] for name in envelope if name == "client"}
+
+
+def probe(door: Door) -> None:
+    """Post nothing. Raises Away when the server takes nothing at all."""
+    try:
+        acknowledged(door.post("/capture", body([], {"client": sender("")})), 0)
+    except Refused as refused:
+        raise Away("http", detail=f"no post of ours is taken ({refused})") from None
 
 
 def acknowledged(reply: dict[str, Any], items: int) -> dict[str, int]:
@@ -70,11 +93,35 @@ def acknowledged(reply: dict[str, Any], items: int) -> dict[str, int]:
     return {"stored": stored, "duplicates": duplicates, "refused": refused}
 
 
-def _leave_out(door: Door, item: str, envelope: dict[str, Any], refused: Refused) -> None:
-    """Tell that this item cannot be stored. Raises Away when the server takes nothing at all."""
-    if refused.status != 413:
-        send(door, [], _who(envelope))
+def _set_aside(item: str, envelope: dict[str, Any], fault: str) -> None:
+    """Keep an item that cannot be stored where `retry` finds it, and tell the server of it."""
     said = json.loads(item)
     client = str(envelope.get("client", {}).get("client", ""))
-    detail = f"{said.get('role')} {said.get('record_id')}: {refused}"
+    detail = f"{said.get('role')} {said.get('record_id')}: {fault}"
     trouble.miss(client, str(said.get("session")), "refused", detail)
+    try:
+        folder = home.private("hook", ASIDE)
+        for name in locate.names(folder)[: -ASIDE_FILES_MAX + 1]:
+            trouble.log(f"aside: {name} goes for want of room")
+            os.unlink(os.path.join(folder, name))
+        path = os.path.join(folder, f"{time.time_ns():020d}-{os.getpid()}.post")
+        home.write(path, body([item], _who(envelope)))
+    except OSError as error:
+        trouble.log(f"an item could not be set aside: {error.strerror}")
+
+
+def retry(door: Door) -> int:
+    """Send again what was set aside, as a person asks; how much was taken."""
+    taken = 0
+    for name in locate.names(home.place("hook", ASIDE)):
+        path = home.place("hook", ASIDE, name)
+        try:
+            with open(path, "rb") as handle:
+                acknowledged(door.ask("/capture", handle.read()), 1)
+            os.unlink(path)
+            taken += 1
+        except (OSError, Refused, Away) as error:
+            trouble.log(f"aside: {name} stays: {error}")
+            if isinstance(error, Away) and not doubtful(error):
+                break
+    return taken

@@ -12,9 +12,11 @@ import time
 from dataclasses import dataclass, field
 from typing import Callable
 
-from argus.hook import deliver, home, insurance, locate, reading, sessions, spool, trouble
-from argus.hook.door import Door
+from argus.hook import home, insurance, locate, reading, sending, sessions, spool, trouble
+from argus.hook.deliver import FAILURES_MAX
+from argus.hook.door import Door, doubtful
 from argus.hook.events import safe
+from argus.hook.outbox import probe
 from argus.hook.reading import Batch, Gate
 from argus.hook.sessions import Session
 from argus.hook.wire import Away
@@ -28,7 +30,8 @@ class BackfillReport:
     """What was read and what became of it; `posted` items by source, what was not by reason.
 
     `files` were read to their end, `passed` were not files of sessions or not wanted, by reason;
-    `left` could not be finished. `stored`, `duplicates` and `refused` are the server's own words.
+    `left` could not be finished: for `why`, because another is at work on them, or because their
+    posts wait. `stored`, `duplicates` and `refused` are the server's own words.
     """
 
     files: int = 0
@@ -56,9 +59,9 @@ class Past:
 
     def count(self, path: str, client: str, tell: Callable[[Batch], None]) -> None:
         """Read one file and send nothing."""
-        name = _name(client, path)
-        if self._forbidden(client, name):
+        if self._forbidden(client, path):
             return
+        name = _name(client, path)
         session = self._session(client, name, path)
         with open(path, "rb") as handle:
             start = reading.begin(handle, session)
@@ -69,23 +72,43 @@ class Past:
 
     def send(self, path: str, client: str, tell: Callable[[Batch], None]) -> None:
         """Send one file; waits as the server asks. Raises Away when that took too long."""
-        name = _name(client, path)
-        if self._forbidden(client, name):
+        if self._forbidden(client, path):
             return
+        name = _name(client, path)
         self.answered = time.monotonic()
+        failed, answered, spooling = 0, self.answered, False
         while True:
             try:
-                return self._try(path, client, name, tell)
+                return self._try(path, client, name, tell, spooling)
             except Away as away:
+                if answered != self.answered:
+                    failed, answered = 0, self.answered
+                failed += doubtful(away)
+                if failed >= FAILURES_MAX or away.why == "forbidden":
+                    # The server may stumble over this file alone: then the spool sees to it.
+                    spooling = self._well()
                 patience = self.patience - (time.monotonic() - self.answered)
-                if away.why == "key" or patience <= 0:
+                forbidden = away.why == "forbidden" and not spooling
+                if away.why == "key" or forbidden or patience <= 0:
                     raise
-                time.sleep(min(max(self.door.shut, PAUSE_SECONDS), patience))
+                if not spooling:
+                    time.sleep(min(max(self.door.shut, PAUSE_SECONDS), patience))
 
-    def _try(self, path: str, client: str, name: str, tell: Callable[[Batch], None]) -> None:
-        held = sessions.take(f"{client}.{name}", deliver.LOCK_SECONDS)
+    def _well(self) -> bool:
+        """Whether the server takes a post without items."""
+        try:
+            probe(self.door)
+        except Away:
+            return False
+        return True
+
+    def _try(
+        self, path: str, client: str, name: str, tell: Callable[[Batch], None], spooling: bool
+    ) -> None:
+        held = sessions.take(f"{client}.{name}", sessions.LOCK_SECONDS)
         if held is None or spool.waiting(f"{client}.{name}"):
             add(self.report.passed, "busy")
+            self.report.left += 1
             if held is not None:
                 sessions.leave(held)
             return
@@ -95,7 +118,7 @@ class Past:
             ends = quiet and not session.ended and os.stat(path).st_size != session.size
             end = {"reason": "end of file"} if ends else None
             gate, whole = self._gate(session), not session.spooled
-            deliver.advance(session, self.door, gate, end=end, spooling=False, tell=tell)
+            sending.advance(session, self.door, gate, end=end, spooling=spooling, tell=tell)
             if end:
                 session.ended = trouble.stamp(time.time())
             if whole and not gate.early:
@@ -103,10 +126,14 @@ class Past:
             sessions.save(session)
         finally:
             sessions.leave(held)
-        self.report.files += 1
+        if session.spooled > session.offset:
+            self.report.left += 1
+        else:
+            self.report.files += 1
 
-    def _forbidden(self, client: str, name: str) -> bool:
-        forbidden = sessions.disabled(client, name)
+    def _forbidden(self, client: str, path: str) -> bool:
+        # By the session's id, whichever of its files this is.
+        forbidden = sessions.disabled(client, safe(locate.name_of(client, path)))
         if forbidden:
             add(self.report.passed, "disabled")
         return forbidden

@@ -11,8 +11,8 @@ import type { ExtensionAPI } from "@mariozechner/pi-coding-agent";
 const PYTHON = "@PYTHON@";
 const SCRIPT = "@SCRIPT@";
 
-/** What a prompt may wait for what is recalled, and for an event to be handed over. */
-const RECALL_MS = 2000;
+/** What a prompt may wait for what is recalled (argus-hook ends by itself after 2 s), and for an event to be handed over. */
+const RECALL_MS = 3000;
 const HAND_OVER_MS = 250;
 /** pi has no cap of its own. The hook cuts at note borders far below; more than this is not ours. */
 const TEXT_CHARACTERS_MAX = 8000;

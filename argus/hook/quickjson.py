@@ -7,6 +7,11 @@ Why: `json` compiles patterns and imports `re`, which doubles the time of a star
 
 from __future__ import annotations
 
+# Why not typing's: importing it takes longer than a whole start of Python.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable
+
 #: Digits of a whole number that are read as one.
 # Why: reading takes time by the square of them, and newer Pythons refuse thousands.
 INTEGER_DIGITS_MAX = 40
@@ -17,11 +22,11 @@ class _Options:
 
     strict = False
     object_hook = None
-    object_pairs_hook = None
     parse_float = float
 
-    def __init__(self) -> None:
+    def __init__(self, pairs: Callable[[list[Any]], object] | None = None) -> None:
         self.memo: dict[str, str] = {}
+        self.object_pairs_hook = pairs
 
     @staticmethod
     def parse_int(digits: str) -> int:
@@ -33,28 +38,46 @@ class _Options:
         return None
 
 
+class _Twice(ValueError):
+    """A key stands in an object twice."""
+
+
+def _once(pairs: list[Any]) -> object:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        raise _Twice("a key stands there twice")
+    return made
+
+
 try:
     from _json import encode_basestring_ascii as quote
     from _json import make_scanner
 
     # Its type is told as a class that takes one of its own.
     _scan = make_scanner(_Options())  # type: ignore[arg-type]
+    _scan_once = make_scanner(_Options(_once))  # type: ignore[arg-type]
 except (ImportError, AttributeError, TypeError):
     import json
 
     quote = json.dumps
     _scan = json.JSONDecoder(strict=False).scan_once  # type: ignore[attr-defined]
+    _scan_once = json.JSONDecoder(strict=False, object_pairs_hook=_once).scan_once  # type: ignore[attr-defined]
 
 
-def parse(text: str, whole: bool = True) -> object:
+def parse(text: str, whole: bool = True, once: bool = False) -> object:
     """The value that the text holds; with `whole` False something may follow it.
 
-    Raises ValueError for anything that is no JSON, also for what is nested too deeply.
+    Raises ValueError for anything that is no JSON, also for what is nested too deeply, and with
+    `once` for an object with a key that stands in it twice.
     """
     start = len(text) - len(text.lstrip(" \t\r\n"))
     try:
-        value, end = _scan(text, start)
-    except (ValueError, StopIteration, RecursionError) as error:
+        value, end = (_scan_once if once else _scan)(text, start)
+    except _Twice:
+        raise
+    except (ValueError, StopIteration, RecursionError, SystemError) as error:
+        # Why SystemError: for broken JSON the scanner of 3.10 and 3.11 raises what `json.decoder`
+        # defines, and without that module it raises nothing that is known.
         raise ValueError(f"no JSON: {type(error).__name__}") from None
     if whole and text[end:].strip(" \t\r\n"):
         raise ValueError("no JSON: something follows the value")

@@ -106,6 +106,8 @@ class Gate:
     ) -> None:
         self.session, self.since, self.project, self.live = session, since, project, live
         self.heard = Heard(session)
+        #: What was told of rules that cannot be read.
+        self._told: set[str] = set()
         #: Whether a turn was left out because of `since`.
         self.early = False
 
@@ -130,7 +132,8 @@ class Gate:
             # Why: the hash of the words with a short secret in them would give the secret away.
             spoken, kept = text_hash(turn.body), text_hash(item["body"])
             item["record_id"] = item["record_id"].replace(spoken, kept)
-        if turn.role == "assistant" and self.heard.repeats(item["body"], item["record_id"]):
+        at = when.timestamp() if when is not None else 0.0
+        if turn.role == "assistant" and self.heard.repeats(item["body"], item["record_id"], at):
             return self._out("insured", counts)
         for name, count in redacted.items():
             counts.redacted[name] = counts.redacted.get(name, 0) + count
@@ -144,8 +147,9 @@ class Gate:
         """
         found = optout.rules(cwd)
         for rules in (found, optout.rules(self.session.root or cwd)):
-            if rules.why:
-                trouble.pass_on(f"rules-{cwd}", rules.why)
+            if rules.why and rules.why not in self._told:
+                self._told.add(rules.why)
+                trouble.pass_on("rules", rules.why)
             if not (rules.enabled and rules.capture):
                 return None
         return found

@@ -14,22 +14,21 @@ import time
 
 from argus.hook import home
 from argus.hook.events import safe
+from argus.hook.locate import names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-#: Days after which the state of a session is dropped whose file is gone.
-# Why: clients delete transcripts after 30 days; nothing can come back from such a session.
-# Calibrate: a client that moves files away for longer.
-GARBAGE_DAYS = 60
+#: Seconds for which another's work at the same session is waited for.
+LOCK_SECONDS = 10.0
 
 #: Pause between two tries for a lock.
 POLL_SECONDS = 0.02
 
-#: Ending of the mark of a session that is never captured.
-_OFF = ".off"
+#: Endings of the mark of a session that is never captured, and of one whose end is still to tell.
+OFF, END = ".off", ".end"
 
 
 class Session:
@@ -92,7 +91,8 @@ _FIELDS = (
 )  # fmt: skip
 
 
-def _path(client: str, name: str, suffix: str = ".json") -> str:
+def file_of(client: str, name: str, suffix: str = ".json") -> str:
+    """The file about a session with this ending."""
     return home.place("hook", "sessions", client, name + suffix)
 
 
@@ -100,7 +100,7 @@ def load(client: str, name: str, session: str = "") -> Session:
     """The state of a session; a fresh one when there is none that can be read."""
     found = Session(client, name)
     try:
-        with open(_path(client, name), encoding="utf-8") as handle:
+        with open(file_of(client, name), encoding="utf-8") as handle:
             kept = json.load(handle)
     except (OSError, ValueError, RecursionError):
         kept = {}
@@ -118,7 +118,7 @@ def save(session: Session) -> None:
     """Write the state of a session. Raises OSError."""
     home.private("hook", "sessions", session.client)
     kept = {field: getattr(session, field) for field in _FIELDS}
-    home.write(_path(session.client, session.name), json.dumps(kept).encode())
+    home.write(file_of(session.client, session.name), json.dumps(kept).encode())
 
 
 def disable(client: str, session: str, transcript: str = "") -> None:
@@ -130,21 +130,47 @@ def disable(client: str, session: str, transcript: str = "") -> None:
         return
     try:
         home.private("hook", "sessions", client)
-        home.write(_path(client, safe(session), _OFF), transcript.encode("utf-8", "replace"))
+        home.write(file_of(client, safe(session), OFF), transcript.encode("utf-8", "replace"))
     except OSError:
         pass
 
 
 def disabled(client: str, name: str) -> bool:
     """Whether the session was marked as none of ours."""
-    return os.path.exists(_path(client, name, _OFF))
+    return os.path.exists(file_of(client, name, OFF))
+
+
+def hand_end(session: Session, reason: str) -> None:
+    """Leave it to whoever reads this session to its end to tell that it ended. Raises OSError.
+
+    In a file of its own: who is at the session now would write its state over ours.
+    """
+    home.private("hook", "sessions", session.client)
+    home.write(file_of(session.client, session.name, END), reason.encode("utf-8", "replace"))
+
+
+def handed_end(session: Session) -> dict[str, str] | None:
+    """The end that is still to be told, as the server takes it."""
+    try:
+        with open(file_of(session.client, session.name, END), encoding="utf-8") as handle:
+            return {"reason": handle.read()}
+    except (OSError, ValueError):
+        return None
+
+
+def end_told(session: Session) -> None:
+    """Nobody need tell the end any more."""
+    path = file_of(session.client, session.name, END)
+    # Who holds the session's lock takes it away, nobody else.
+    if os.path.exists(path):
+        os.unlink(path)
 
 
 def every(since: float = 0.0) -> Iterator[tuple[str, str]]:
     """(client, name) of each session that has a state, written after `since` (in seconds)."""
     top = home.place("hook", "sessions")
-    for client in _names(top):
-        for name in _names(os.path.join(top, client)):
+    for client in names(top):
+        for name in names(os.path.join(top, client)):
             if name.endswith(".json") and written(client, name[: -len(".json")]) >= since:
                 yield client, name[: -len(".json")]
 
@@ -152,16 +178,9 @@ def every(since: float = 0.0) -> Iterator[tuple[str, str]]:
 def written(client: str, name: str) -> float:
     """When the state of a session was written, in seconds; below 0 when there is none."""
     try:
-        return os.stat(_path(client, name)).st_mtime
+        return os.stat(file_of(client, name)).st_mtime
     except OSError:
         return -1.0
-
-
-def _names(folder: str) -> list[str]:
-    try:
-        return sorted(os.listdir(folder))
-    except OSError:
-        return []
 
 
 def take(name: str, seconds: float = 0.0) -> int | None:
@@ -190,28 +209,3 @@ def take(name: str, seconds: float = 0.0) -> int | None:
 def leave(held: int) -> None:
     """Let go of a lock."""
     os.close(held)
-
-
-def collect(now: float, unsent: frozenset[str]) -> int:
-    """Drop the states of sessions that are long over and whose file is gone; how many.
-
-    `unsent` are the keys of sessions with something in the spool.
-    """
-    dropped = 0
-    for client, name in every():
-        path = _path(client, name)
-        old = now - written(client, name) > GARBAGE_DAYS * 86400
-        if not old or f"{client}.{name}" in unsent:
-            continue
-        session = load(client, name)
-        if session.insured or (session.path and os.path.exists(session.path)):
-            continue
-        held = take(session.key)
-        if held is None:
-            continue
-        for gone in (path, home.place("hook", "locks", session.key)):
-            if os.path.exists(gone):
-                os.unlink(gone)
-        leave(held)
-        dropped += 1
-    return dropped

@@ -14,7 +14,8 @@ import os
 import time
 from typing import Any
 
-from argus.hook import home
+from argus.hook import home, locate
+from argus.hook.locate import changed_at
 
 #: Bytes and files of the spool, and what is kept free for what stands nowhere else.
 # Why: a transcript is its own spool; this one is for a working week without a server.
@@ -33,7 +34,8 @@ def add(about: dict[str, Any], body: bytes, only_copy: bool) -> bool:
     of a file. `only_copy`: it stands nowhere else.
     """
     names = waiting()
-    size = sum(_size(name) for name in names) + len(body)
+    # Drafts of the dead take room as well, until they are swept.
+    size = sum(_size(name) for name in locate.names(home.place("hook", "spool"))) + len(body)
     most_bytes, most_files = SPOOL_BYTES_MAX, SPOOL_FILES_MAX
     if only_copy:
         most_bytes, most_files = most_bytes + RESERVE_BYTES, most_files + RESERVE_FILES
@@ -43,25 +45,54 @@ def add(about: dict[str, Any], body: bytes, only_copy: bool) -> bool:
     last = int(names[-1].split("-", 1)[0]) if names else 0
     stamp = max(time.time_ns(), last + 1)
     home.private("hook", "spool")
-    name = f"{stamp:020d}-{os.getpid()}.{about['key']}{_SUFFIX}"
+    _write(f"{stamp:020d}-{os.getpid()}.{about['key']}{_SUFFIX}", about, body)
+    return True
+
+
+def _write(name: str, about: dict[str, Any], body: bytes) -> None:
     head = json.dumps(about).encode()
     home.write(home.place("hook", "spool", name), head + b"\n" + body)
-    return True
 
 
 def waiting(key: str = "") -> list[str]:
     """Names of what waits, oldest first; of one session when its key is given."""
-    try:
-        names = os.listdir(home.place("hook", "spool"))
-    except OSError:
-        return []
     end = f".{key}{_SUFFIX}" if key else _SUFFIX
-    return sorted(name for name in names if name.endswith(end) and name[:20].isdigit())
+    names = locate.names(home.place("hook", "spool"))
+    return [name for name in names if name.endswith(end) and name[:20].isdigit()]
+
+
+def queue() -> list[str]:
+    """Names of what waits, session by session: first whose oldest post was kept or tried first.
+
+    So two posts that always fail do not stand before all others for ever.
+    """
+    fronts: dict[str, float] = {}
+    names = waiting()
+    for name in names:
+        if key_of(name) not in fronts:
+            fronts[key_of(name)] = changed_at(home.place("hook", "spool", name))
+    return sorted(names, key=lambda name: (fronts[key_of(name)], key_of(name), name))
+
+
+def key_of(name: str) -> str:
+    """The key of the session whose post has this name."""
+    return name[: -len(_SUFFIX)].split(".", 1)[1]
 
 
 def keys() -> frozenset[str]:
     """The keys of all sessions with something that waits."""
-    return frozenset(name[: -len(_SUFFIX)].split(".", 1)[1] for name in waiting())
+    return frozenset(key_of(name) for name in waiting())
+
+
+def tried(name: str, at_fault: bool = False) -> None:
+    """Put the session of this post behind the others; `at_fault` counts it in `failed`."""
+    with contextlib.suppress(OSError):
+        found = read(name) if at_fault else None
+        if found is None:
+            os.utime(home.place("hook", "spool", name))
+        else:
+            about, body = found
+            _write(name, {**about, "failed": about.get("failed", 0) + 1}, body)
 
 
 def read(name: str) -> tuple[dict[str, Any], bytes] | None:
@@ -88,7 +119,4 @@ def totals() -> tuple[int, int]:
 
 
 def _size(name: str) -> int:
-    try:
-        return os.stat(home.place("hook", "spool", name)).st_size
-    except OSError:
-        return 0
+    return locate.size_of(home.place("hook", "spool", name))

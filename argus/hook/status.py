@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shlex
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -73,7 +72,9 @@ def look(name: str) -> Look:
 
 def _look_hooks(name: str) -> Look:
     path = claude.settings() if name == claude.NAME else codex.hooks()
-    events = claude.EVENTS if name == claude.NAME else codex.EVENTS
+    client = claude if name == claude.NAME else codex
+    subagents = home.on(home.read_env(), "ARGUS_SUBAGENTS", default=False)
+    events = {**client.EVENTS, **(client.SUBAGENTS if subagents else {})}
     data = edits.read(path)
     text = wiring.decode(path, data)
     ours = wiring.places(text, name)
@@ -93,8 +94,7 @@ def _look_hooks(name: str) -> Look:
 
 
 def _programs(handler: dict[str, Any]) -> list[str]:
-    words = shlex.split(str(handler.get("command", "")))
-    return [word for word in words[:-3] if os.path.isabs(word)]
+    return [word for word in wiring.split(handler)[:-3] if os.path.isabs(word)]
 
 
 def _behind(ours: dict[wiring.Place, dict[str, Any]]) -> list[str]:

@@ -7,21 +7,36 @@ same session. Knows nothing about stdin and nothing about formats.
 from __future__ import annotations
 
 import json
-import os
 import time
+from datetime import datetime, timezone
 from typing import Any
 
-from argus.hook import deliver, home, insurance, locate, reading, sessions, spool, trouble
+from argus.hook import (
+    deliver,
+    home,
+    insurance,
+    locate,
+    reading,
+    sending,
+    sessions,
+    spool,
+    trouble,
+)
 from argus.hook.capture import ENDS
 from argus.hook.cleanse import cleanse, said_nothing_else
 from argus.hook.door import Door
 from argus.hook.events import Event, safe
+from argus.hook.locate import size_of
 from argus.hook.reading import Gate
 from argus.hook.sessions import Session
 from memory.text.poison import poison
 
-#: Seconds of wall clock for one child, for another's work at the same session, and for the spool.
-WORK_SECONDS, LOCK_SECONDS, FLUSH_SECONDS = 60.0, 10.0, 20.0
+#: Seconds of wall clock for one child, and for the spool.
+WORK_SECONDS, FLUSH_SECONDS = 60.0, 20.0
+
+#: Seconds by which a state must be older than an installation to be that of an earlier one.
+# Why: clocks of files lag a little, and a new installation of the same minute leaves no gap.
+GAP_SECONDS = 60.0
 
 #: Seconds for which the row of an answer is waited for, and the pause between two looks.
 ROW_SECONDS, LOOK_SECONDS = 0.25, 0.05
@@ -42,35 +57,31 @@ def tend(event: Event, path: str, settings: dict[str, str]) -> None:
         name = safe(f"{event.session}.agent-{event.agent}")
     if sessions.disabled(event.client, safe(event.session)):
         return
-    end = {"reason": event.reason} if event.name in ENDS else None
+    own = Session(event.client, name)
+    if event.name in ENDS:
+        # Before the lock is asked for: whoever has it looks for this afterwards.
+        sessions.hand_end(own, event.reason)
     if event.message is not None:
-        _say(Session(event.client, name), event, door)
+        _say(own, event, door)
     for _ in range(ROUNDS_MAX):
-        held = sessions.take(f"{event.client}.{name}", LOCK_SECONDS)
+        held = sessions.take(own.key, sessions.LOCK_SECONDS)
         if held is None:
-            _hand_over(Session(event.client, name), event, end, door)
+            trouble.log(f"{own.key}: another child is at work, {event.name} is left to it")
             return
         try:
             session = sessions.load(event.client, name, event.session)
-            _turn(session, event, path, door, deadline, end)
+            _turn(session, event, path, door, deadline)
         finally:
             sessions.leave(held)
-        end = None
         # Whoever came meanwhile and waited in vain relied on us to read to the end.
-        if time.monotonic() > deadline or size_of(session.path) == session.size or not session.size:
+        more = size_of(session.path) != session.size or sessions.handed_end(session) is not None
+        if time.monotonic() > deadline or not session.size or not more:
             break
     if not door.shut:
         deliver.tell_journals(door)
 
 
-def _turn(
-    session: Session,
-    event: Event,
-    path: str,
-    door: Door,
-    deadline: float,
-    end: dict[str, str] | None,
-) -> None:
+def _turn(session: Session, event: Event, path: str, door: Door, deadline: float) -> None:
     """One look at the session under its lock."""
     session.id = event.session
     session.path = path or session.path
@@ -79,37 +90,36 @@ def _turn(
         session.agent = {"agent": event.agent, "agent_type": event.agent_type}
     if event.message is not None and not locate.readable(session.path):
         return
-    read = read_on(session, door, deadline, end)
-    last = event.last if event.name == "Stop" else ""
-    if last:
+    read_on(session, door, deadline)
+    if event.name == "Stop" and event.last:
         _insure(session, event, door, deadline)
-    if end is not None:
-        if not read:
-            _say_end(session, end, door)
-        session.ended = session.ended or trouble.stamp(time.time())
-        for one in session.insured:
-            one["looked"] = True
     sessions.save(session)
 
 
-def read_on(
-    session: Session, door: Door, deadline: float, end: dict[str, str] | None = None
-) -> bool:
-    """Send what the file has more; whether it was read to its end."""
+def read_on(session: Session, door: Door, deadline: float) -> bool:
+    """Send what the file has more, and that the session ended; whether it was read to its end."""
     if not locate.readable(session.path) and not session.agent:
         session.path = locate.find(session.client, session.id) or session.path
+    since = installed()
+    known = sessions.written(session.client, session.name)
+    if 0 <= known < since - GAP_SECONDS and since <= time.time():
+        # What was said while nobody captured is left to a backfill, which goes by this, too.
+        session.since = datetime.fromtimestamp(since, timezone.utc).isoformat()
+    end, whole = sessions.handed_end(session), False
     try:
-        return deliver.advance(session, door, Gate(session), deadline, end)
+        whole = sending.advance(session, door, Gate(session, session.since), deadline, end)
     except OSError as error:
         if session.path:
             trouble.log(f"{session.key}: {error.strerror}: {error.filename}")
-        return False
-
-
-def _say_end(session: Session, end: dict[str, str], door: Door) -> None:
-    if session.named:
-        told = cleanse({**end, "session": session.named}, {})
-        deliver.put(session, door, [], {"session_end": told})
+    if end is not None and (whole or not locate.readable(session.path)):
+        if not whole and session.named:
+            told = cleanse({**end, "session": session.named}, {})
+            sending.put(session, door, [], {"session_end": told})
+        sessions.end_told(session)
+        session.ended = trouble.stamp(time.time())
+        for one in session.insured:
+            one["looked"] = True
+    return whole
 
 
 def _insure(session: Session, event: Event, door: Door, deadline: float) -> None:
@@ -120,10 +130,10 @@ def _insure(session: Session, event: Event, door: Door, deadline: float) -> None
     until = time.monotonic() + ROW_SECONDS
     while not insurance.heard(session, item["body"]):
         if time.monotonic() > until:
-            now = trouble.stamp(time.time())
-            item["original_timestamp"] = now
+            now = time.time()
+            item["original_timestamp"] = trouble.stamp(now)
             # The id of a row is not known; the same words at two stops are two answers.
-            item["record_id"] = f"insured/{session.name}/{now}"
+            item["record_id"] = f"insured/{session.name}/{trouble.stamp(now)}"
             insurance.keep(session, item["body"], now, item)
             return
         time.sleep(LOOK_SECONDS)
@@ -171,15 +181,7 @@ def _say(session: Session, event: Event, door: Door) -> None:
     # By the words as they are stored, as the file's own reading names them.
     item["record_id"] = identify(message.get("timestamp"), item["role"], item["body"])
     item["original_timestamp"] = when.isoformat()
-    deliver.put(session, door, [json.dumps(item, ensure_ascii=False)], {})
-
-
-def _hand_over(session: Session, event: Event, end: dict[str, str] | None, door: Door) -> None:
-    """Another child has the session for too long: it reads on, and the end is told without it."""
-    trouble.log(f"{session.key}: another child is at work, {event.name} is left to it")
-    if end is not None:
-        session.named = event.session
-        _say_end(session, end, door)
+    sending.put(session, door, [json.dumps(item, ensure_ascii=False)], {})
 
 
 def installed() -> float:
@@ -193,19 +195,3 @@ def installed() -> float:
     home.private("hook")
     home.write(path, str(now).encode())
     return now
-
-
-def size_of(path: str) -> int:
-    """Bytes of a file; 0 when it is not there."""
-    try:
-        return os.stat(path).st_size
-    except (OSError, ValueError):
-        return 0
-
-
-def changed_at(path: str) -> float:
-    """When a file was changed, in seconds; 0 when it is not there."""
-    try:
-        return os.stat(path).st_mtime
-    except (OSError, ValueError):
-        return 0.0

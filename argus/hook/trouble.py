@@ -32,6 +32,8 @@ LINE_CHARACTERS_MAX = 500
 JOURNAL_LINE_BYTES_MAX = 4_000
 #: Seconds for which the same trouble is told once.
 AGAIN_SECONDS = 600
+#: Kinds that this process told where no file can say so.
+_TOLD: set[str] = set()
 #: Bytes of what children have to tell.
 TROUBLES_BYTES_MAX = 64_000
 
@@ -214,9 +216,13 @@ def _first(kind: str) -> bool:
             pass
         # Of two hooks at the same moment one makes the file.
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-    except OSError:
-        # Why silent: who cannot remember having told would tell at every prompt.
+    except FileExistsError:
         return False
+    except OSError:
+        # Nobody can remember having told: once a process is what is left.
+        if name in _TOLD:
+            return False
+        _TOLD.add(name)
     return True
 
 

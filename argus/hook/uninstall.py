@@ -16,7 +16,7 @@ from argus.hook.status import look, unsent
 from memory.errors import RefusedError
 
 #: What of `~/.argus` goes with the last client, and what more with `--purge`.
-PROGRAM = ("lib", "bin")
+PROGRAM = ("lib", "builds", "bin")
 KEPT = ("env", "hook", "log", "backup")
 
 

@@ -1,7 +1,8 @@
 """Our hooks in a client's JSON of hooks, as Claude Code and Codex both write it.
 
-Texts in, texts out: puts our handlers in, finds them again, takes them out, and leaves everybody
-else's where and as they stand. Knows nothing about files or what a hook does.
+Puts our handlers in, finds them again, takes them out, and leaves everybody else's where and as
+they stand. Reads files and plans their change, and writes none. Knows nothing about what a hook
+does.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from argus.hook import jsontext
+from argus.hook import edits, jsontext
 from argus.hook.bundle import SCRIPT
+from argus.hook.edits import Edit
 from argus.hook.jsontext import Broken
 from argus.hook.main import HOOKS
 from memory.errors import RefusedError
@@ -21,11 +23,16 @@ Place = tuple[str, int, int]
 
 _BOM = b"\xef\xbb\xbf"
 
+#: How a command line ends.
+# Why: a Python that finds no script says 2, by which clients erase the person's prompt.
+_END = ["||", "exit", "0"]
+
 
 def command(python: str, script: str, verb: str, client: str) -> str:
-    """A command line for a shell: Python by its own path, without site and user folders."""
-    words = [python, "-I", "-S", script, verb, "--client", client]
-    return " ".join(word if word in words[1:3] + words[4:] else _quote(word) for word in words)
+    """A command line for a shell: Python by its own path, without site and user folders; what
+    goes wrong in it, even a kill, ends with 0."""
+    words = [_quote(python), "-I", "-S", _quote(script), verb, "--client", client]
+    return " ".join(words + _END)
 
 
 def _quote(word: str) -> str:
@@ -40,15 +47,54 @@ def ours(handler: Any, client: str) -> bool:
     url = handler.get("url")
     if handler.get("type") == "http" and isinstance(url, str):
         return url.partition("?")[0].endswith(f"/hook/{client}/UserPromptSubmit")
-    try:
-        words = shlex.split(str(handler.get("command", "")))
-    except ValueError:
-        return False
+    words = split(handler)
     # Why so exact: a person's own line may well mention our script, and is left alone.
     if len(words) not in (4, 7) or words[-2:] != ["--client", client] or words[-3] not in HOOKS:
         return False
     between = words[1:-4] in ([], ["-I", "-S"])
     return between and words[-4].endswith((f"/lib/{SCRIPT}", f"/bin/{SCRIPT}"))
+
+
+def split(handler: Mapping[str, Any]) -> list[str]:
+    """The words of a handler's command line, without the end that ours have; [] for none."""
+    try:
+        words = shlex.split(str(handler.get("command", "")))
+    except ValueError:
+        return []
+    return words[: -len(_END)] if words[-len(_END) :] == _END else words
+
+
+def plan(name: str, path: str, handlers: Mapping[str, Mapping[str, object]]) -> Edit:
+    """The change of a client's file that puts these handlers in. Raises RefusedError."""
+    before = edits.read(path)
+    text = decode(path, before)
+    try:
+        base = strip(text, name)
+        after = merge(text, handlers, name)
+    except Broken as error:
+        raise placed(path, error) from error
+    clean = before if base == text else encode(path, base, before)
+    return Edit(name, path, before, encode(path, after, before), clean)
+
+
+def removal(name: str, path: str) -> Edit:
+    """The change that takes our handlers out again. Raises RefusedError."""
+    before = edits.read(path)
+    known = edits.untouched(name, path, before)
+    if known or before is None:
+        return Edit(name, path, before, known.base if known else None)
+    text = decode(path, before)
+    record = edits.record(name)
+    try:
+        base = decode(path, record.base) if record and record.base else None
+        after = strip(text, name, base)
+    except Broken as error:
+        raise placed(path, error) from error
+    if after == text:
+        return Edit(name, path, before, before)
+    made = record is not None and record.base is None
+    gone = made and jsontext.parse(after).value == {}
+    return Edit(name, path, before, None if gone else encode(path, after, before))
 
 
 def decode(path: str, data: bytes | None) -> str:

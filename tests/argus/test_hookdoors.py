@@ -6,6 +6,7 @@ import base64
 import hashlib
 import io
 import json
+import os
 import shutil
 import subprocess
 import threading
@@ -74,6 +75,46 @@ def output(answer: Any) -> str:
 
 def rows() -> Any:
     return Injection.objects.as_pipeline().order_by("pk")
+
+
+# Whether the asker is on this machine.
+
+
+def at(who: Client, folder: Path | str, **extra: Any) -> Any:
+    return ask(who, {"folder": str(folder)}, "/hook/here", **extra)
+
+
+@pytest.mark.django_db
+def test_it_proves_that_it_sees_the_askers_files(tmp_path: Path) -> None:
+    me = people().alice
+    nonce = "0123456789abcdef" * 4
+    (tmp_path / "here").write_text(nonce)
+    proved = at(recaller(me), tmp_path)
+    assert proved.json() == {"sha256": hashlib.sha256(nonce.encode()).hexdigest()}
+    assert problem(at(recaller(me), tmp_path, HTTP_X_FORWARDED_FOR="10.0.0.1"), 404, "not_found")
+    assert problem(at(recaller(me), tmp_path, REMOTE_ADDR="10.0.0.1"), 404, "not_found")
+    assert problem(at(recaller(me, "capture"), tmp_path), 403, "permission_denied")
+
+
+@pytest.mark.django_db
+def test_it_tells_nothing_of_any_other_file(tmp_path: Path) -> None:
+    me = people().alice
+    nonce, place = "0123456789abcdef" * 4, tmp_path / "here"
+    (tmp_path / "other").write_text(nonce)
+    place.symlink_to(tmp_path / "other")
+    assert problem(at(recaller(me), tmp_path), 404, "not_found")
+    place.unlink()
+    for text in ("", "password", nonce + "0", nonce[:-1], nonce.upper(), nonce[:-1] + "\n"):
+        place.write_text(text)
+        assert problem(at(recaller(me), tmp_path), 404, "not_found"), text
+    place.unlink()
+    os.mkfifo(place)
+    assert problem(at(recaller(me), tmp_path), 404, "not_found")
+    place.unlink()
+    place.mkdir()
+    assert problem(at(recaller(me), tmp_path), 404, "not_found")
+    for folder in ("", "/nowhere", "a\0b"):
+        assert at(recaller(me), folder).status_code in (400, 404)
 
 
 # The client's file.

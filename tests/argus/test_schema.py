@@ -14,7 +14,7 @@ def test_it_describes_every_door_of_the_contract(client: Client) -> None:
     assert answer.status_code == 200
     schema = yaml.safe_load(answer.content)
     paths = {"/capture", "/segment", "/process", "/recall/context", "/recall/notes",
-             "/recall/skipped", "/keys", "/hook/{client}/{event}"}  # fmt: skip
+             "/recall/skipped", "/keys", "/hook/{client}/{event}", "/hook/here"}  # fmt: skip
     assert paths <= set(schema["paths"])
     assert set(schema["paths"]["/recall/notes"]) == {"get", "post"}
     asked = schema["paths"]["/recall/notes"]["post"]["requestBody"]["content"]["application/json"]

@@ -30,6 +30,9 @@ from argus.hook.bundle import SCRIPT
 #: How long a test waits for what a detached child does.
 PATIENCE_SECONDS = 30
 
+#: Below this nothing hangs, however loaded the machine is; how fast it is, the bench says.
+HANG_SECONDS = 15
+
 
 @dataclass(frozen=True)
 class Home:
@@ -115,6 +118,8 @@ class Toll:
     seconds: float = 20.0
     headers: dict[str, str] = field(default_factory=dict)
     script: list[str] = field(default_factory=list)
+    #: When set, only requests with one of these in their body meet the mode, all others pass.
+    poison: tuple[bytes, ...] = ()
     #: Of each request: method, path, body.
     requests: list[tuple[str, str, bytes]] = field(default_factory=list)
     port: int = 0
@@ -187,6 +192,8 @@ class _TollHandler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("content-length") or 0))
         road = self.road
         mode = road.next_mode()
+        if road.poison and not any(one in body for one in road.poison):
+            mode = "pass"
         road.requests.append((self.command, self.path, body))
         if mode == "hang":
             road._over.wait(PATIENCE_SECONDS)
@@ -229,6 +236,24 @@ class _TollHandler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body[: len(body) // 2] if half else body)
+
+
+def running(home: Home) -> list[str]:
+    """Processes of this home's client."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes().decode("utf-8", "replace")
+        except OSError:
+            continue
+        if str(home.script) in words:
+            found.append(words)
+    return found
+
+
+def settled(home: Home) -> None:
+    """Wait until no process of this home's client is at work any more."""
+    wait_until(lambda: not running(home), "the children are gone", 90)
 
 
 def free_port() -> int:

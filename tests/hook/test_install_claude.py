@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.hook.ground import Toll
 from tests.hook.installing import Person, mode, snapshot
 
 THEIRS = """{
@@ -171,6 +172,27 @@ def test_it_refuses_a_read_only_file_and_writes_nothing(person: Person) -> None:
     assert not (person.home / ".argus").exists()
 
 
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder"])
+def test_it_refuses_what_is_no_file_and_does_not_wait(person: Person, kind: str) -> None:
+    person.settings.parent.mkdir()
+    if kind == "pipe":
+        os.mkfifo(person.settings)
+    elif kind == "device":
+        person.settings.symlink_to("/dev/zero")
+    else:
+        person.settings.mkdir()
+    assert str(person.settings) in person.refused("claude")
+    assert not (person.home / ".argus").exists()
+
+
+def test_it_refuses_a_file_with_several_names(person: Person) -> None:
+    before = person.wrote(THEIRS)
+    os.link(person.settings, person.home / "dotfiles.json")
+    assert "hard links" in person.refused("claude")
+    assert (person.home / "dotfiles.json").read_bytes() == before
+    assert not (person.home / ".argus").exists()
+
+
 def test_it_writes_through_a_link_and_keeps_the_mode(person: Person) -> None:
     real = person.home / "dotfiles.json"
     before = person.wrote(THEIRS, real)
@@ -261,6 +283,46 @@ def test_it_puts_no_key_into_a_repository(served: Person) -> None:
     assert "lies in a repository" in served.installs("claude", "--mode", "http")
     assert served.hooks()["UserPromptSubmit"][0]["type"] == "command"
     assert "Bearer" not in served.settings.read_text()
+
+
+def test_it_posts_no_prompt_to_a_server_that_does_not_see_this_machines_files(
+    person: Person, toll: Toll, key: str
+) -> None:
+    tunnelled = Person(person.home, toll.url, key)
+    # Health, two doors for the key, and then the proof: what another machine would say.
+    toll.script, toll.status = ["pass", "pass", "pass", "status"], 404
+    told = tunnelled.installs("claude", "--mode", "http")
+    assert toll.requests[3][1] == "/hook/here"
+    assert "a tunnel or a container" in told
+    assert tunnelled.hooks()["UserPromptSubmit"][0]["type"] == "command"
+    assert "Bearer" not in tunnelled.settings.read_text()
+    tunnelled.installs("claude", "--mode", "http")
+    assert tunnelled.hooks()["UserPromptSubmit"][0]["type"] == "http"
+    assert not (person.home / ".argus" / "hook" / "here").exists()
+
+
+def test_it_writes_nothing_when_it_only_shows_what_a_server_here_would_get(served: Person) -> None:
+    assert "/hook/claude/UserPromptSubmit" in served.installs("claude", "--dry-run")
+    assert not (served.home / ".argus").exists()
+
+
+def test_it_warns_of_a_way_on_which_everybody_reads(person: Person) -> None:
+    plain = "can be read on their way"
+    assert plain in Person(person.home, "http://no-such-host.invalid").installs("claude")
+    assert plain not in Person(person.home, "https://no-such-host.invalid").installs("claude")
+    assert plain not in person.installs("claude")
+
+
+def test_it_keeps_what_is_kept_to_the_person_whatever_the_shell_says(person: Person) -> None:
+    os.umask(before := os.umask(0))
+    try:
+        os.umask(0)
+        person.installs("claude")
+    finally:
+        os.umask(before)
+    kept = (person.home / ".argus").rglob("*")
+    open_to_others = [path for path in kept if not path.is_symlink() and mode(path) & 0o077]
+    assert open_to_others == [person.home / ".argus" / "bin" / "argus-hook"]
 
 
 def test_it_warns_where_others_can_read_the_key(served: Person) -> None:

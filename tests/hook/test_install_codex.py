@@ -66,7 +66,7 @@ def config(person: Person) -> Path:
 
 
 def test_it_wires_every_event_and_explains_trust(person: Person) -> None:
-    told = person.installs("codex")
+    told = person.installs("codex", "--trust")
     hooks = person.hooks(person.codex / "hooks.json")
     assert set(hooks) == EVENTS
     assert hooks["SessionEnd"][0]["timeout"] == 3
@@ -80,7 +80,7 @@ def test_it_wires_every_event_and_explains_trust(person: Person) -> None:
 def test_it_records_trust_and_leaves_the_very_bytes(teller: Person) -> None:
     for text in (CONFIG, CONFIG.replace("\n", "\r\n"), CONFIG.rstrip("\n"), CONFIG + FOREIGN, ""):
         before = teller.wrote(text, config(teller))
-        assert "Codex trusts the hooks" in teller.installs("codex")
+        assert "Codex trusts the hooks" in teller.installs("codex", "--trust")
         after = config(teller).read_bytes()
         assert after.startswith(before)
         assert after.count(b"trusted_hash") == 5 + text.count("trusted_hash")
@@ -92,23 +92,24 @@ def test_it_records_trust_and_leaves_the_very_bytes(teller: Person) -> None:
         assert not (teller.codex / "hooks.json").exists()
 
 
-def test_it_leaves_trust_to_the_person_when_told_to(teller: Person) -> None:
+def test_it_leaves_trust_to_the_person_when_nobody_can_be_asked(teller: Person) -> None:
     before = teller.wrote(CONFIG, config(teller))
-    assert "/hooks" in teller.installs("codex", "--no-trust")
+    told = teller.installs("codex")
+    assert "/hooks" in told and "--trust" in told
     assert config(teller).read_bytes() == before
 
 
 def test_it_takes_its_entry_back_where_codex_does_not_see_it(teller: Person) -> None:
     before = teller.wrote(CONFIG, config(teller))
     (teller.codex / "blind").touch()
-    told = teller.installs("codex")
+    told = teller.installs("codex", "--trust")
     assert "hides our entry" in told and "/hooks" in told
     assert config(teller).read_bytes() == before
 
 
 def test_it_takes_only_its_tables_out_when_codex_wrote_meanwhile(teller: Person) -> None:
     teller.wrote(CONFIG, config(teller))
-    teller.installs("codex")
+    teller.installs("codex", "--trust")
     with config(teller).open("a") as handle:
         handle.write('\n[projects."/x"]\ntrust_level = "trusted"\n')
     teller.uninstalls()
@@ -116,8 +117,20 @@ def test_it_takes_only_its_tables_out_when_codex_wrote_meanwhile(teller: Person)
     assert text == CONFIG + '\n[projects."/x"]\ntrust_level = "trusted"\n'
 
 
-def test_it_moves_the_trust_of_hooks_that_move_up(teller: Person) -> None:
+def test_it_wires_sub_agents_where_the_person_wants_them(teller: Person) -> None:
     teller.installs("codex")
+    env = teller.home / ".argus" / "env"
+    env.write_text(env.read_text() + "ARGUS_SUBAGENTS=true\n")
+    assert "no hook for SubagentStop" in teller.does("status").stdout
+    assert "Codex trusts the hooks" in teller.installs("codex", "--trust")
+    assert set(teller.hooks(teller.codex / "hooks.json")) == EVENTS | {"SubagentStop"}
+    assert config(teller).read_text().count("trusted_hash") == 6
+    teller.uninstalls()
+    assert not (teller.codex / "hooks.json").exists()
+
+
+def test_it_moves_the_trust_of_hooks_that_move_up(teller: Person) -> None:
+    teller.installs("codex", "--trust")
     path = teller.codex / "hooks.json"
     value = json.loads(path.read_text())
     value["hooks"]["Stop"].append({"hooks": [{"type": "command", "command": "theirs"}]})

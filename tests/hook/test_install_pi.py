@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 
 import pytest
 
-from argus.hook import pi
+from argus.hook import inject, pi
 from tests.hook.installing import Person, snapshot
 
 
@@ -29,6 +30,12 @@ def test_it_writes_the_extension_with_the_paths_of_this_machine(person: Person) 
     assert person.key.encode() not in data
 
 
+def test_it_waits_longer_than_the_hook_takes_by_itself(person: Person) -> None:
+    person.installs("pi")
+    waits = re.search(r"RECALL_MS = (\d+);", person.extension.read_text())
+    assert waits and int(waits[1]) >= 1000 * inject.TOTAL_SECONDS_MAX + 1000
+
+
 def test_it_changes_no_byte_the_second_time_and_leaves_none(person: Person) -> None:
     person.installs("pi")
     before = snapshot(person.home)
@@ -40,10 +47,10 @@ def test_it_changes_no_byte_the_second_time_and_leaves_none(person: Person) -> N
 
 def test_it_replaces_an_older_one_of_ours(person: Person) -> None:
     person.installs("pi")
-    old = person.extension.read_text().replace("RECALL_MS = 2000", "RECALL_MS = 9")
+    old = person.extension.read_text().replace("RECALL_MS = 3000", "RECALL_MS = 9")
     person.extension.write_text(old)
     person.installs("pi")
-    assert "RECALL_MS = 2000" in person.extension.read_text()
+    assert "RECALL_MS = 3000" in person.extension.read_text()
     person.uninstalls()
     assert not person.extension.exists()
 

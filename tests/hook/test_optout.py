@@ -55,6 +55,9 @@ def test_it_lets_no_repository_overrule_the_tree_above(tree, name):
 @pytest.mark.parametrize(
     "given",
     ["{", "", "[]", "null", '{"enabled": "false"}', '{"capture": 0}', '{"recall": null}',
+     '{"enable": false}', '{"Enabled": false}', '{"capture ": false}', '{"reacll": false}',
+     '{"disabled": true}', '{"captures": false}', '{"Project": "x"}',
+     '{"enabled": false, "enabled": true}', '{"project": "a", "project": "b"}',
      '{"project": 7}', '{"project": "' + "x" * 20_000 + '"}', "\ufffd"],
 )  # fmt: skip
 def test_it_is_off_where_a_file_cannot_be_read_as_rules(tree, given):
@@ -69,6 +72,37 @@ def test_it_is_off_where_the_file_is_a_folder_or_a_pipe(tree):
     assert not look(str(tree), {}).enabled
     (tree / "src" / ".argus.json").mkdir()
     assert not look(str(tree / "src"), {}).enabled
+
+
+def test_it_bears_what_is_meant_for_others(tree):
+    put(tree, {"$schema": "x", "note": "keep", "name": "y", "recall": False})
+    assert told(look(str(tree), {})) == (True, True, False, "")
+
+
+def worktree(main: Path, at: Path) -> Path:
+    """A second working tree of the repository, as git lays it out."""
+    inner = main / ".git" / "worktrees" / at.name
+    inner.mkdir(parents=True)
+    for folder in (main / ".git", inner):
+        (folder / "HEAD").write_text("ref: refs/heads/main\n")
+    (inner / "commondir").write_text("../..\n")
+    at.mkdir(parents=True)
+    (at / ".git").write_text(f"gitdir: {inner}\n")
+    return at
+
+
+def test_it_holds_in_the_worktrees_of_a_repository(tree, tmp_path):
+    at = worktree(tree, tmp_path / "elsewhere" / "second")
+    (at / "src").mkdir()
+    assert told(look(str(at / "src"), {})) == (True, True, True, "")
+    put(tree, {"capture": False, "project": "main"})
+    rules = look(str(at / "src"), {})
+    assert told(rules) == (True, False, True, "main")
+    assert rules.by == (str(tree / ".argus.json"),)
+    put(at, {"capture": True, "project": "second"})
+    assert told(look(str(at), {})) == (True, False, True, "second")
+    put(tree.parent, {"enabled": False})
+    assert not look(str(at), {}).enabled
 
 
 def test_it_reads_a_file_with_a_byte_order_mark(tree):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -96,6 +97,103 @@ def test_it_steps_back_where_the_settings_have_our_hooks(built: Path, tmp_path: 
     person.settings.unlink()
     prompt()
     assert json.loads(skipped.read_text())["mode"] == "prompt"
+
+
+def test_it_steps_back_only_at_the_events_that_the_settings_hold(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False)
+    (tmp_path / ".claude").mkdir()
+    person = Person(tmp_path)
+    person.installs("claude")
+    assert all(claude.installed(event) for event in claude.EVENTS)
+    value = json.loads(person.settings.read_text())
+    del value["hooks"]["UserPromptSubmit"], value["hooks"]["Stop"]
+    value["hooks"]["Stop"] = [
+        {"hooks": [{"type": "command", "command": "echo '/.argus/lib/argus-hook'"}]}
+    ]
+    value["note"] = "'/x/.argus/lib/argus-hook' recall --client claude"
+    person.settings.write_text("\ufeff" + json.dumps(value))
+    held = {event for event in claude.EVENTS if claude.installed(event)}
+    assert held == {"SessionStart", "SessionEnd", "PreCompact"}
+    posted = {"type": "http", "url": "http://127.0.0.1:8765/hook/claude/UserPromptSubmit?floor=1"}
+    person.settings.write_text(json.dumps({"hooks": {"UserPromptSubmit": [{"hooks": [posted]}]}}))
+    assert [event for event in claude.EVENTS if claude.installed(event)] == ["UserPromptSubmit"]
+    person.settings.write_text("{")
+    assert not claude.installed()
+
+
+def test_it_costs_no_prompt_when_all_of_it_is_gone(tmp_path: Path) -> None:
+    for event, groups in plugin.hooks().items():
+        done = subprocess.run(
+            groups[0]["hooks"][0]["command"],
+            shell=True,
+            timeout=30,
+            env={"PATH": os.environ["PATH"], "CLAUDE_PLUGIN_ROOT": str(tmp_path / "gone")},
+        )
+        assert done.returncode == 0, event
+
+
+def asks(built: Path, verb: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run the plugin's hook of a prompt or a start as Claude does in this folder."""
+    named = {"recall": "UserPromptSubmit", "context": "SessionStart"}[verb]
+    event = {"hook_event_name": named, "session_id": "s", "cwd": str(cwd), "prompt": "which port?"}
+    return subprocess.run(
+        ["sh", str(built / "run.sh"), verb, "--client", "claude", "--via", "plugin"],
+        input=json.dumps({**event, "source": "startup"}),
+        capture_output=True,
+        text=True,
+        timeout=30,
+        cwd=cwd,
+        env={"PATH": os.environ["PATH"], **environment},
+    )
+
+
+@pytest.mark.parametrize("home", [".", "home", "/repo", "/repo/home", "/link", "project"])
+def test_it_takes_no_home_from_a_repository(built: Path, tmp_path: Path, home: str) -> None:
+    repo = tmp_path / "repo"
+    (repo / ".git").mkdir(parents=True)
+    (repo / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    (tmp_path / "link").symlink_to(repo)
+    (tmp_path / "plain").mkdir()
+    more = {"HOME": str(tmp_path) + home if home.startswith("/") else home}
+    if home == "project":
+        more = {"HOME": str(tmp_path / "plain"), "CLAUDE_PROJECT_DIR": str(tmp_path / "plain")}
+    before = sorted(tmp_path.rglob("*"))
+    done = asks(built, "recall", repo, **more)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_it_takes_the_home_of_a_person_who_stands_in_it(built: Path, tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    asks(built, "recall", tmp_path / "src", HOME=str(tmp_path), CLAUDE_PROJECT_DIR="/")
+    assert (tmp_path / ".argus" / "hook" / "skipped.jsonl").exists()
+
+
+def test_it_says_at_the_start_of_a_session_what_is_missing(built: Path, tmp_path: Path) -> None:
+    said = [asks(built, "context", tmp_path, HOME=str(tmp_path)).stderr for _ in range(2)]
+    assert f"sh '{built}/run.sh' install --client none" in said[0] and said[1] == ""
+    shutil.copytree(built, tmp_path / "broken")
+    shutil.rmtree(tmp_path / "broken" / "lib")
+    assert "no client" in asks(tmp_path / "broken", "context", tmp_path).stderr
+    assert asks(tmp_path / "broken", "recall", tmp_path).stderr == ""
+
+
+def test_it_costs_no_prompt_when_half_of_it_is_gone(tmp_path: Path) -> None:
+    plugin.plugin(str(tmp_path / "argus"), "1")
+    (tmp_path / "argus" / "lib" / "argus" / "hook" / "main.py").unlink()
+    command = ["sh", str(tmp_path / "argus" / "run.sh"), "recall", "--client", "claude"]
+
+    def runs() -> tuple[int, bytes]:
+        home = {"HOME": str(tmp_path), "PATH": os.environ["PATH"]}
+        done = subprocess.run(command, input=b"{}", capture_output=True, timeout=30, env=home)
+        return done.returncode, done.stdout
+
+    assert runs() == (0, b"")
+    shutil.rmtree(tmp_path / "argus" / "lib")
+    assert runs() == (0, b"")
 
 
 def test_it_replaces_its_own_folder_and_nothing_else(built: Path, tmp_path: Path) -> None:

@@ -171,3 +171,15 @@ def test_it_reads_what_the_clients_of_today_write(client: str, tmp_path: Path) -
     assert told
     assert {item["role"] for item in told} == {"user", "assistant"}
     assert found[-1].end == path.stat().st_size
+
+
+def test_it_tells_once_that_rules_cannot_be_read(tmp_path: Path) -> None:
+    folder = tmp_path / "shop"
+    (folder / "deep").mkdir(parents=True)
+    (folder / ".argus.json").write_text("{")
+    talk = Talk("claude", tmp_path, cwd=str(folder)).say("One.", "Two.")
+    talk.cwd = str(folder / "deep")
+    talk.say("Three.", "Four.")
+    assert items(read(talk.path)) == []
+    log = (tmp_path / ".argus" / "log" / "argus-hook.log").read_text()
+    assert len(log.splitlines()) == 1

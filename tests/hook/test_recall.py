@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from argus.hook.wire import Away
 from memory.access import principal
 from memory.models import Injection
 from memory.text.fence import wrap
-from tests.hook.ground import Home, Toll, free_port
+from tests.hook.ground import HANG_SECONDS, Home, Toll, free_port, wait_until
 from tests.hook.rawserver import Raw, answer, hear, saying
 from tests.recall.making import note
 
@@ -189,17 +190,63 @@ def test_it_never_captures_a_session_that_was_disabled(home):
     assert (home.argus / "hook" / "sessions" / "claude" / "s-1.off").exists()
 
 
-def test_it_reads_no_address_and_no_key_from_the_environment(home):
+@pytest.mark.parametrize(
+    ("verb", "source", "posted", "marked"),
+    [
+        ("recall", "", False, True),
+        ("context", "startup", False, True),
+        ("context", "clear", False, True),
+        ("context", "resume", False, False),
+        ("context", "resume", True, True),
+        ("context", "compact", True, False),
+    ],
+)
+@pytest.mark.parametrize("off", ["disabled", "capture"])
+def test_it_marks_a_session_by_one_rule_however_capture_is_off(
+    home, verb, source, posted, marked, off
+):
+    values = {"ARGUS_CAPTURE": "false"} if off == "capture" else {}
+    home.env(**values, **({"ARGUS_RECALL_KEY": "argus_small"} if posted else {}))
+    extra = {"ARGUS_DISABLED": "1"} if off == "disabled" else {}
+    named = "UserPromptSubmit" if verb == "recall" else "SessionStart"
+    home.run(verb, stdin=prompt(home, source=source, hook_event_name=named), extra=extra)
+    mark = home.argus / "hook" / "sessions" / "claude" / "s-1.off"
+    assert mark.exists() is marked
+
+
+def test_it_ends_well_when_it_is_interrupted(home):
+    with saying(_stall) as raw:
+        told(home, raw.url)
+        hook = subprocess.Popen(
+            [sys.executable, "-I", "-S", str(home.script), "recall"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env=home.environment(),
+        )  # fmt: skip
+        assert hook.stdin
+        hook.stdin.write(json.dumps(prompt(home)).encode())
+        hook.stdin.flush()
+        wait_until(lambda: raw.heard, "the hook asks")
+        hook.send_signal(signal.SIGINT)
+        assert hook.communicate(timeout=HANG_SECONDS) == (b"", b"")
+        assert hook.returncode == 0
+    assert "KeyboardInterrupt" in (home.argus / "log" / "argus-hook.log").read_text()
+
+
+def test_it_reads_no_address_and_no_key_from_the_environment(home, tmp_path):
     with saying(SAID) as wrong, saying(SAID) as right:
         told(home, right.url)
+        theirs = Home(tmp_path / "theirs")
+        theirs.argus.mkdir(parents=True)
+        told(theirs, wrong.url)
         planted = {"ARGUS_URL": wrong.url, "ARGUS_KEY": "theirs", "http_proxy": wrong.url}
+        planted.update(HOME=str(theirs.path), ARGUS_HOME=str(theirs.argus))
         assert home.run("recall", stdin=prompt(home), extra=planted).stdout
         assert (len(wrong.heard), len(right.heard)) == (0, 1)
 
 
 def _stall(channel: socket.socket, raw: Raw) -> None:
-    hear(channel)
-    raw.over.wait(20)
+    raw.heard.append(hear(channel))
+    raw.over.wait(2 * HANG_SECONDS)
 
 
 TROUBLES: dict[str, Any] = {
@@ -219,9 +266,7 @@ TROUBLES: dict[str, Any] = {
 def test_it_lets_the_prompt_go_on_whatever_the_server_does(home, why):
     with saying(TROUBLES[why]) as raw:
         told(home, raw.url)
-        started = time.monotonic()
-        done = home.run("recall", stdin=prompt(home))
-        assert time.monotonic() - started < 4
+        done = home.run("recall", stdin=prompt(home), timeout=HANG_SECONDS)
     assert silent(done)
     assert (
         done.stderr.startswith("argus-hook: nothing was recalled") and done.stderr.count("\n") == 1
@@ -249,9 +294,8 @@ def test_it_leaves_a_server_alone_that_was_too_slow(home):
     with saying(_stall) as raw:
         told(home, raw.url)
         home.run("recall", stdin=prompt(home))
-        started = time.monotonic()
         assert silent(home.run("recall", stdin=prompt(home)))
-        assert time.monotonic() - started < 1.5
+        assert len(raw.heard) == 1
     assert [row["reason"] for row in journal(home)] == ["timeout", "cooling"]
     over = time.time() - 1
     os.utime(home.argus / "hook" / "cooling", (over, over))
@@ -317,7 +361,7 @@ def test_it_recalls_where_nothing_can_be_written(home):
         (home.argus / "log").write_text("")
         assert "It is so." in home.run("recall", stdin=prompt(home)).stdout
     done = home.run("recall", stdin=prompt(home))
-    assert silent(done) and done.stderr == ""
+    assert silent(done) and done.stderr.count("\n") == 1
 
 
 def test_it_tells_a_missing_key(home):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 
 import pytest
@@ -52,6 +53,35 @@ def test_it_keeps_room_for_what_stands_nowhere_else(
     monkeypatch.setattr(spool, "SPOOL_FILES_MAX", 2)
     monkeypatch.setattr(spool, "RESERVE_FILES", 0)
     assert not spool.add({"key": "claude.s"}, b"x", True)
+
+
+def test_it_counts_what_the_dead_left_half_written(
+    here: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spool, "SPOOL_BYTES_MAX", 1000)
+    assert spool.add({"key": "claude.s"}, b"x" * 100, False)
+    (here.argus / "hook" / "spool" / "1.post.7.new").write_bytes(b"x" * 900)
+    assert not spool.add({"key": "claude.s"}, b"x" * 100, False)
+
+
+def test_it_puts_a_session_behind_the_others_whose_post_was_tried(here: Home) -> None:
+    for key in ("claude.a", "claude.b", "claude.a", "claude.c"):
+        spool.add({"key": key}, b"{}", False)
+    first, second, third, fourth = spool.waiting()
+    for at, name in enumerate(spool.waiting()):
+        then = time.time() - 100 + at
+        os.utime(here.argus / "hook" / "spool" / name, (then, then))
+    assert spool.queue() == [first, third, second, fourth]
+    spool.tried(first)
+    assert spool.queue() == [second, fourth, first, third]
+    spool.tried(second, at_fault=True)
+    spool.tried(second, at_fault=True)
+    found = spool.read(second)
+    assert found is not None
+    assert found[0]["failed"] == 2
+    assert spool.queue() == [fourth, first, third, second]
+    spool.tried("gone.post", at_fault=True)
+    assert len(spool.waiting()) == 4
 
 
 @pytest.mark.parametrize("data", [b"", b"{}", b"{}\nx", b"[1]\nx", b"\xff\nx", b"no\nx"])

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from argus.hook.doctor import examine
 from tests.hook.installing import Person
 
 
@@ -54,6 +55,22 @@ def test_it_knows_whether_the_server_has_another_build(served: Person) -> None:
     assert "the server hands out another build" in done.stdout
     served.installs("claude")
     assert "another build" not in served.does("doctor").stdout
+
+
+def test_it_warns_of_a_way_on_which_everybody_reads(
+    served: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served.installs("claude")
+    found = json.loads(served.does("status", "--json").stdout)
+    monkeypatch.setenv("HOME", str(served.home))
+
+    def warned(url: str) -> bool:
+        rows = examine({**found, "url": url})
+        return any(row.name == "wire" and row.state == "warn" for row in rows)
+
+    assert warned("http://argus.example:8765")
+    assert not warned("https://argus.example:8765")
+    assert not warned(served.url)
 
 
 def test_it_tells_away_from_wrong(person: Person) -> None:

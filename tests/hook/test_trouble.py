@@ -135,16 +135,17 @@ def test_it_keeps_lines_of_many_hooks_apart(home):
     assert {json.loads(line)["reason"] for line in raw} == {f"r{n}" for n in range(200)}
 
 
-def test_it_says_nothing_where_nothing_can_be_written(tmp_path, monkeypatch, capfd):
+def test_it_says_once_a_process_what_no_file_remembers(tmp_path, monkeypatch, capfd):
     # A file where the folder should be: a superuser is stopped by no permission.
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / ".argus").write_text("")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     assert not trouble.log("x")
-    assert not trouble.complain("x", "x")
+    assert trouble.complain("x", "it is so")
+    assert not trouble.complain("x", "it is so")
     assert not trouble.pass_on("x", "x")
     assert not trouble.miss("claude", "s", "x")
     assert not trouble.skipped("prompt", "claude", "s", "/", "x", 1)
     assert trouble.take("misses")[0] == []
     trouble.tell()
-    assert capfd.readouterr().err == ""
+    assert capfd.readouterr().err == "argus-hook: it is so\n"

@@ -68,7 +68,26 @@ def test_it_undoes_the_first_client_when_the_second_refuses_midway(person: Perso
     (person.home / ".argus" / "backup").mkdir()
     (person.home / ".argus" / "backup" / "codex.json").mkdir()
     said = person.refused("all")
-    assert "hooks.json" in said
+    assert "codex.json" in said
     assert person.settings.read_bytes() == before
     assert not (person.codex / "hooks.json").exists()
     assert not person.extension.exists()
+
+
+def test_it_keeps_the_way_back_when_a_second_installation_fails_midway(person: Person) -> None:
+    before = person.wrote('{"model": "x"}')
+    person.installs("all")
+    backup = person.home / ".argus" / "backup"
+    for path in (person.settings, person.codex / "hooks.json"):
+        path.write_text(path.read_text().replace('"timeout": 10', '"timeout": 7'))
+    known = {path.name: path.read_bytes() for path in backup.glob("claude.*e*")}
+    settings = person.settings.read_bytes()
+    (backup / "codex.json").unlink()
+    (backup / "codex.json").mkdir()
+    person.refused("all")
+    assert person.settings.read_bytes() == settings
+    assert {name: (backup / name).read_bytes() for name in known} == known
+    (backup / "codex.json").rmdir()
+    person.installs("all")
+    person.uninstalls()
+    assert person.settings.read_bytes() == before

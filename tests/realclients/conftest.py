@@ -85,9 +85,9 @@ class Installer:
         self.archive, self.url, self.key = archive, url, key
         self.done: list[Argus] = []
 
-    def __call__(self, desk: Desk, *options: str) -> Argus:
+    def __call__(self, desk: Desk, *options: str, trust: bool = True) -> Argus:
         argus = Argus(self.archive, desk)
-        argus.install(self.url, self.key, *options)
+        argus.install(self.url, self.key, *options, trust=trust)
         self.done.append(argus)
         return argus
 

@@ -59,8 +59,10 @@ class Argus:
             capture_output=True, cwd=self.desk.project, env=environment, timeout=60,
         )  # fmt: skip
 
-    def install(self, url: str, key: str, *options: str) -> None:
+    def install(self, url: str, key: str, *options: str, trust: bool = True) -> None:
+        """Install at this desk; `trust`: Codex is to run the hooks without a question."""
         named = ("--client", self.desk.client.name, "--url", url, "--key-stdin", *options)
+        named += ("--trust",) if trust else ()
         done = self.run("install", *named, stdin=f"{key}\n")
         assert done.returncode == 0, done.stdout + done.stderr
 

@@ -25,7 +25,7 @@ def test_it_runs_without_any_flag_since_its_hooks_are_trusted(
 
 
 def test_it_does_nothing_until_its_hooks_are_trusted(codex: Desk, install: Installer) -> None:
-    argus = install(codex, "--no-trust")
+    argus = install(codex, trust=False)
     codex.model.script("Five times.")
     codex.ask(QUESTION)
     settle(codex)

@@ -1,0 +1,156 @@
+"""What no event told of is found again: once, cheaply, and never what nobody was to capture."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from argus.hook import sessions, spool
+from argus.hook.backfill import backfill
+from memory.models import CaptureReceipt
+from tests.hook.ground import Home, Toll, wait_until
+from tests.hook.talks import Talk, look_around, stored, tend
+
+pytestmark = pytest.mark.usefixtures("here")
+
+DAY = 86400.0
+
+
+@pytest.fixture
+def here(wired: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(wired.path))
+
+
+def since(home: Home, at: float) -> None:
+    """Let the client have been installed at this instant, in seconds."""
+    (home.argus / "hook").mkdir(exist_ok=True)
+    (home.argus / "hook" / "since").write_text(str(at))
+
+
+def next_day(talk: Talk) -> Talk:
+    """Another session of Codex, in the folder of another day."""
+    other = Talk("codex", Path("/"))
+    day = talk.path.parent.with_name("02")
+    other.path = day / other.path.name.replace("2026-11-01", "2026-11-02")
+    return other
+
+
+@pytest.mark.parametrize("event", ["SessionStart", "UserPromptSubmit"])
+def test_it_finds_a_session_of_yesterday_that_was_killed_in_its_first_turn(
+    wired: Home, event: str
+) -> None:
+    talk = Talk("codex", wired.path)
+    look_around(talk, event, flush=event == "SessionStart")
+    assert not talk.path.exists()
+    talk.say("Deploy it, please.").age()
+    look_around(next_day(talk))
+    assert stored() == talk.turns
+
+
+def test_it_remembers_no_session_that_is_never_captured(wired: Home) -> None:
+    talk = Talk("codex", wired.path)
+    sessions.disable("codex", talk.session)
+    look_around(talk)
+    assert list(sessions.every()) == []
+
+
+def test_it_leaves_to_a_backfill_what_was_said_while_it_was_not_installed(wired: Home) -> None:
+    over = Talk("claude", wired.path).say("One.", "Two.")
+    on = Talk("claude", wired.path).say("Three.", "Four.")
+    for talk in (over, on):
+        tend(talk)
+        talk.say(f"{talk.session} to nobody.", f"Nobody to {talk.session}.").age()
+        state = wired.argus / "hook" / "sessions" / "claude" / f"{talk.session}.json"
+        os.utime(state, (time.time() - DAY, time.time() - DAY))
+    since(wired, time.time() - 1)
+    on.say("It is back.")
+    on.rows[-1]["timestamp"] = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
+    on.path.write_bytes(on.data())
+    look_around(Talk("claude", wired.path))
+    tend(on)
+    heard = [words for _, words in stored()]
+    assert sorted(heard) == sorted(["One.", "Two.", "Three.", "Four.", "It is back."])
+    look_around(Talk("claude", wired.path))
+    assert len(stored()) == 5
+
+    backfill()
+    assert sorted(stored()) == sorted(over.turns + on.turns)
+
+
+def test_it_visits_no_old_session_for_a_prompt(wired: Home, toll: Toll) -> None:
+    talk = Talk("claude", wired.path).say("One.", "Two.")
+    tend(talk)
+    since(wired, 1.0)
+    talk.say("Three.").age()
+    state = wired.argus / "hook" / "sessions" / "claude" / f"{talk.session}.json"
+    os.utime(state, (time.time() - 3 * DAY, time.time() - 3 * DAY))
+    fresh = Talk("claude", wired.path).say("New here.").age()
+    look_around(Talk("claude", wired.path), "UserPromptSubmit", flush=False)
+    assert sorted(stored()) == sorted(talk.turns[:2] + fresh.turns)
+    # The start of a session looks at all.
+    look_around(Talk("claude", wired.path))
+    assert sorted(stored()) == sorted(talk.turns + fresh.turns)
+
+
+def ends() -> list[str]:
+    rows = CaptureReceipt.objects.as_pipeline().exclude(session_end={}).order_by("id")
+    return [row.session_end["session"] for row in rows]
+
+
+def test_it_tells_the_end_after_the_rest_when_another_was_at_work(
+    wired: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions, "LOCK_SECONDS", 0.1)
+    talk = Talk("claude", wired.path).say("One.", "Two.")
+    tend(talk)
+    talk.say("Three.", "Four.")
+    held = sessions.take(f"claude.{talk.session}")
+    assert held is not None
+    tend(talk, "SessionEnd", reason="clear")
+    assert ends() == []
+    sessions.leave(held)
+    talk.age()
+    look_around(Talk("claude", wired.path))
+    assert stored() == talk.turns
+    last = CaptureReceipt.objects.as_pipeline().order_by("-id")[0]
+    assert last.session_end == {"session": talk.session, "reason": "clear"}
+    assert last.client_range["posted"] == 2
+    look_around(Talk("claude", wired.path))
+    assert ends() == [talk.session]
+
+
+def test_it_is_told_the_end_by_another_while_it_is_at_work(
+    wired: Home, toll: Toll, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions, "LOCK_SECONDS", 0.1)
+    talk = Talk("claude", wired.path).say("One.", "Two.")
+    toll.mode, toll.seconds = "slow", 2.0
+    reader = threading.Thread(target=tend, args=(talk,))
+    reader.start()
+    wait_until(lambda: toll.requests, "it posts")
+    tend(talk, "SessionEnd", reason="clear")
+    assert ends() == []
+    toll.mode = "pass"
+    reader.join()
+    assert (stored(), ends()) == (talk.turns, [talk.session])
+
+
+def test_it_tells_the_end_after_the_rest_when_there_was_no_room(
+    wired: Home, toll: Toll, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spool, "SPOOL_FILES_MAX", 0)
+    talk = Talk("claude", wired.path).say("One.", "Two.")
+    toll.mode = "status"
+    tend(talk, "SessionEnd", reason="other")
+    assert spool.waiting() == []
+    toll.mode = "pass"
+    assert ends() == []
+    (wired.argus / "hook" / "shut.json").unlink()
+    talk.age()
+    look_around(Talk("claude", wired.path))
+    assert (stored(), ends()) == (talk.turns, [talk.session])
