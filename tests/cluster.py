@@ -39,9 +39,34 @@ DROP_TRIES_MAX = 20
 
 _numbers = itertools.count(1)
 
+#: What this process holds while it uses the server.
+_joined: list[int] = []
+
 
 def home() -> Path:
     return Path(os.environ["ARGUS_HOME"])
+
+
+def join() -> None:
+    """Be one of those who use the server, until this process ends."""
+    home().mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(home() / "users.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    # Why never closed: between two of its databases a run has no connection that says it is there.
+    fcntl.flock(descriptor, fcntl.LOCK_SH)
+    _joined.append(descriptor)
+
+
+def alone() -> bool:
+    """Whether no other run uses the server."""
+    while _joined:
+        os.close(_joined.pop())
+    home().mkdir(parents=True, exist_ok=True)
+    with open(home() / "users.lock", "w") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return False
+    return True
 
 
 def template() -> str:

@@ -18,7 +18,7 @@ from tests import cluster
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     """The last run to end stops the server; starting it again takes a moment."""
-    if not hasattr(config, "workerinput"):
+    if not hasattr(config, "workerinput") and cluster.alone():
         postgres.stop(cluster.home(), idle_only=True)
 
 
@@ -26,6 +26,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 def template_db(django_db_blocker: DjangoDbBlocker) -> str:
     """The name of the migrated database that others are cloned from. Nobody connects to it."""
     with django_db_blocker.unblock():
+        cluster.join()
         return cluster.template()
 
 
