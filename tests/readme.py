@@ -123,7 +123,19 @@ def settings_table() -> str:
     return table()
 
 
-SECTIONS = {"settings": settings_table, "constants": constants_table, "tree": tree}
+def hook_line() -> str:
+    """The line that fetches the client, as a server with this code gives it."""
+    from argus.hookdoors import install_line
+
+    return "\n".join(f"    {line}" for line in install_line().splitlines())
+
+
+SECTIONS = {
+    "settings": settings_table,
+    "hook": hook_line,
+    "constants": constants_table,
+    "tree": tree,
+}
 
 
 def filled(text: str) -> str:

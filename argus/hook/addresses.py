@@ -17,15 +17,30 @@ _FOREIGN = frozenset(' \t?#"<>\\^`{|}')
 _UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 
 
+#: What a person is told for a word that says little.
+_SENTENCES = {
+    "refused": "connection refused",
+    "timeout": "it gave no answer in time",
+    "cut": "the connection ended before the answer did",
+    "http": "something that is no web server answers there",
+    "json": "something that is not Argus answers there",
+    "401": "the key is unknown or revoked",
+    "403": "the key may not do that",
+    "429": "too many requests",
+}
+
+
 class Away(Exception):
     """The server gave no answer that can be used.
 
     `why` is one word for a ledger (address, key, dns, refused, unreachable, timeout, cut, http,
-    tls, certificate, large, json), `detail` more for the log; `retry_after`: seconds, when told.
+    tls, certificate, large, json, or a status), `detail` more for the log; `retry_after`: seconds,
+    when told.
     """
 
     def __init__(self, why: str, retry_after: float | None = None, detail: str = "") -> None:
-        super().__init__(f"{why}: {detail}" if detail else why)
+        told = _SENTENCES.get(why) or (f"status {why}" if why.isdigit() else why)
+        super().__init__(f"{told} ({detail})" if detail else told)
         self.why = why
         self.retry_after = retry_after
         self.detail = detail

@@ -43,9 +43,10 @@ def look_around(event: Event, settings: dict[str, str], flush: bool) -> None:
     recent = 0.0 if flush else time.time() - RECENT_SECONDS
     for client, name, path in _changed(event, since, recent):
         if time.monotonic() > deadline:
-            return
+            break
         if name != own and not spool.waiting(f"{client}.{name}"):
             visit(client, name, path, door, deadline)
+    door.tally.keep()
 
 
 def _remember(event: Event, name: str) -> None:
@@ -104,7 +105,7 @@ def _changed(event: Event, since: float, recent: float) -> list[tuple[str, str, 
         session = sessions.load(client, name)
         known.add(session.path)
         # By its id: a sub-agent, and a second copy of the file, have names of their own.
-        if sessions.disabled(client, safe(session.id)):
+        if sessions.disabled(client, safe(session.id)) or sending.stalled(session):
             continue
         size = size_of(session.path)
         lost = session.spooled > session.offset and not spool.waiting(session.key)
@@ -122,7 +123,9 @@ def _changed(event: Event, since: float, recent: float) -> list[tuple[str, str, 
         name = safe(locate.name_of(event.client, path))
         # For a prompt `known` holds only some, and it looks at new ones alone.
         new = path not in known and (not recent or sessions.written(event.client, name) < 0)
-        if new and changed_at(path) > since and not sessions.disabled(event.client, name):
+        if not (new and locate.readable(path)):
+            continue
+        if changed_at(path) > since and not sessions.disabled(event.client, name):
             found.append((changed_at(path), event.client, name, path))
     found.sort(reverse=True)
     return [(client, name, path) for _, client, name, path in found]

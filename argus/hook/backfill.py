@@ -16,7 +16,7 @@ from typing import Any, Callable
 
 from argus.hook import deliver, locate, spool, trouble
 from argus.hook.past import BackfillReport, Past, add
-from argus.hook.reading import Batch
+from argus.hook.reading import Batch, Unreadable
 from argus.hook.wire import Away
 from memory.transcripts import detect, walk
 from memory.transcripts.turns import Skip
@@ -69,10 +69,14 @@ def backfill(
         except OSError as error:
             add(report.passed, "unreadable")
             trouble.log(f"backfill: {path}: {error.strerror}")
+        except Unreadable as error:
+            add(report.passed, "unreadable")
+            trouble.log(f"backfill: {path}: {error}")
         except Away as away:
             report.why = str(away)
             report.left += len(files) - at
             break
+        run.door.tally.keep()
         done += size
         progress(done, total, report)
     return report

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 
 from argus.hook import home, locate, optout, trouble
-from argus.hook.events import Event, read_event, safe
+from argus.hook.events import Event, read_event
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,8 +44,8 @@ def capture(client: str, via: str) -> None:
     if not settings.get("ARGUS_KEY"):
         trouble.complain("no-key", "no key in ~/.argus/env: run argus-hook install")
         return
-    path = _find(event)
-    if not path and not (event.message or event.last or event.name in ENDS):
+    path = find(event)
+    if not path and not (event.message or event.last or event.name in (*ENDS, *SPOKEN)):
         return
 
     def work() -> None:
@@ -112,23 +112,11 @@ def _ours(event: Event, settings: dict[str, str]) -> bool:
     return not event.agent
 
 
-def _find(event: Event) -> str:
-    """The file of the event's session; "" when there is none, told where there should be one."""
+def find(event: Event) -> str:
+    """The file of the event's session; "" when there is none yet."""
     if event.name == "SubagentStop":
         return event.agent_transcript if locate.readable(event.agent_transcript) else ""
-    path = locate.find(event.client, event.session, event.transcript)
-    if path or event.name == "message_end":
-        return path
-    from argus.hook import sessions
-
-    name = safe(event.session)
-    if sessions.disabled(event.client, name):
-        return ""
-    if event.name in SPOKEN and trouble.complain(
-        f"missing-{name}", f"{event.client}: no transcript of session {name} at {event.transcript}"
-    ):
-        trouble.miss(event.client, event.session, "no_transcript", event.transcript)
-    return ""
+    return locate.find(event.client, event.session, event.transcript)
 
 
 def detach(work: Callable[[], None]) -> None:

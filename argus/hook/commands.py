@@ -24,7 +24,11 @@ _CLIENTS = ("claude", "codex", "pi")
 
 def run(arguments: list[str]) -> int:
     """Run one command; the exit code."""
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if options.verb is None:
+        parser.print_help()
+        return EXIT_OK
     try:
         code: int = options.run(options)
         return code
@@ -40,10 +44,10 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="argus-hook", description="Argus on this machine: hooks of coding agents."
     )
-    verbs = parser.add_subparsers(dest="verb", required=True, metavar="COMMAND")
+    verbs = parser.add_subparsers(dest="verb", metavar="COMMAND")
 
     install = verbs.add_parser("install", help="put the hooks into the clients' settings")
-    _clients(install)
+    _clients(install, "none")
     install.add_argument("--url", help=f"the server's address (default {home.URL})")
     install.add_argument("--key-stdin", action="store_true", help="read the key from stdin")
     install.add_argument("--mode", choices=("http", "command"), help="Claude Code's prompt hook")
@@ -80,12 +84,13 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _clients(parser: argparse.ArgumentParser) -> None:
+def _clients(parser: argparse.ArgumentParser, *more: str) -> None:
+    none = "; none: settings and program alone, for a plugin" if more else ""
     parser.add_argument(
         "--client",
-        choices=(*_CLIENTS, "all"),
+        choices=(*_CLIENTS, "all", *more),
         default="all",
-        help="default: all that are found on this machine",
+        help=f"default: all that are found on this machine{none}",
     )
 
 
@@ -97,21 +102,16 @@ def _json(parser: argparse.ArgumentParser, verb: Any) -> None:
 def _install(options: argparse.Namespace) -> int:
     from argus.hook.install import Choices, install, present
 
-    found = present() if options.client == "all" else (options.client,)
-    if not found:
-        print(
-            "argus-hook: no client is found here; name one by --client claude, codex or pi",
-            file=sys.stderr,
-        )
-        return EXIT_REFUSED
+    named = () if options.client == "none" else (options.client,)
+    found = present() if options.client == "all" else named
+    if not found and options.client == "all":
+        return _refused("no client is found here; name one by --client claude, codex or pi")
     url, key = _where(options)
-    if not key:
-        print(
-            "argus-hook: a key is needed: type it when asked, or give it by --key-stdin or in the"
-            " variable ARGUS_KEY (the server makes one: manage.py keys)",
-            file=sys.stderr,
+    if not key and not options.dry_run:
+        return _refused(
+            "a key is needed: type it when asked, or give it by --key-stdin or in the variable"
+            " ARGUS_KEY. On the server `manage.py createkey --scope capture,recall` makes one"
         )
-        return EXIT_REFUSED
     choices = Choices(
         clients=found,
         url=url,
@@ -125,18 +125,37 @@ def _install(options: argparse.Namespace) -> int:
 
 
 def _where(options: argparse.Namespace) -> tuple[str, str]:
-    """Address and key: from the words, the settings, or the person."""
+    """Address and key: from the words, the settings, or the person, who is asked for no address
+    where the usual one answers."""
     known = home.read_env()
     asks = sys.stdin is not None and sys.stdin.isatty() and not options.key_stdin
     url = options.url or known.get("ARGUS_URL", "")
-    if not url:
-        url = (input(f"Address of the server [{home.URL}]: ").strip() if asks else "") or home.URL
+    if asks:
+        url = url or _found() or input(f"Address of the server [{home.URL}]: ").strip()
+    url = (url or home.URL).rstrip("/")
     if options.key_stdin:
         return url, sys.stdin.readline().strip()
     key = os.environ.get("ARGUS_KEY", "") or known.get("ARGUS_KEY", "")
-    if not key and asks:
-        key = getpass.getpass("Key (not shown): ").strip()
-    return url.rstrip("/"), key
+    if not key and asks and not options.dry_run:
+        key = getpass.getpass("Key that may capture and recall (not shown): ").strip()
+    return url, key
+
+
+def _found() -> str:
+    """The usual address when Argus answers there, else ""; says so either way."""
+    from argus.hook import keys
+
+    standing = keys.stand(home.URL, "")
+    if standing.reached:
+        print(f"Argus answers at {home.URL}")
+        return home.URL
+    print(f"No Argus answers at {home.URL}: {standing.why}")
+    return ""
+
+
+def _refused(why: str) -> int:
+    print(f"argus-hook: {why}", file=sys.stderr)
+    return EXIT_REFUSED
 
 
 def _consent(question: str) -> bool:
@@ -159,12 +178,13 @@ def _told(report: Any, as_json: bool, nothing: str) -> int:
     if as_json:
         print(json.dumps(asdict(report)))
         return EXIT_OK
-    for text in report.diffs:
-        sys.stdout.write(text)
+    # What is wrong comes first: a server that is away explains the rest.
+    for line in report.warnings:
+        print(f"argus-hook: {line}", file=sys.stderr, flush=True)
     for line in report.done or [nothing]:
         print(line)
-    for line in report.warnings:
-        print(f"argus-hook: {line}", file=sys.stderr)
+    for text in report.diffs:
+        sys.stdout.write(f"\n{text}")
     return EXIT_OK
 
 
@@ -199,23 +219,23 @@ def _backfill(options: argparse.Namespace) -> int:
 
 def _flush(options: argparse.Namespace) -> int:
     from argus.hook.deliver import flush
+    from argus.hook.status import waits
 
     report = flush(options.seconds)
-    _counts(asdict(report), options.json)
+    if options.json:
+        print(json.dumps(asdict(report)))
+    else:
+        sent = f"{report.sent} batches were sent" if report.sent else "nothing was sent"
+        why = f" ({report.why})" if report.why else ""
+        print(f"{sent}{why}; {waits(report.left, report.bytes)}")
     return EXIT_AWAY if report.left else EXIT_OK
 
 
 def _spool(options: argparse.Namespace) -> int:
-    from argus.hook.status import unsent
+    from argus.hook.status import unsent, waits
 
-    return _counts(unsent(), options.json)
-
-
-def _counts(found: dict[str, Any], as_json: bool) -> int:
-    if as_json:
-        print(json.dumps(found))
-    else:
-        print(", ".join(f"{name} {value}" for name, value in found.items()))
+    found = unsent()
+    print(json.dumps(found) if options.json else waits(found["files"], found["bytes"]))
     return EXIT_OK
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from argus.hook import codex, home, keys
 from argus.hook.commands import EXIT_AWAY, EXIT_OK, EXIT_REFUSED
+from argus.hook.status import in_here, waits
 
 #: From here on what waits unsent is told as a trouble.
 # Why: a day's work of one person is a few megabytes; more means that nobody takes it.
@@ -35,6 +36,8 @@ def examine(found: dict[str, Any]) -> list[Row]:
     return [
         *_server(found),
         *_env(),
+        *_folder(),
+        *_here(found),
         *_build(found),
         *_clients(found),
         *_trust(found),
@@ -87,6 +90,27 @@ def _env() -> Iterator[Row]:
         yield Row("settings", "ok", path)
 
 
+def _folder() -> Iterator[Row]:
+    """Whoever writes there runs as this user at the next event."""
+    open_to = []
+    for name in ("", "lib", "bin", "builds", "hook"):
+        path = home.place(name).rstrip("/")
+        if os.path.exists(path):
+            status = os.stat(path)
+            if status.st_mode & 0o022 or status.st_uid not in (os.getuid(), 0):
+                open_to.append(path)
+    if open_to:
+        what = f"others may write to {', '.join(open_to)}"
+        yield Row("folder", "fail", what, f"chmod go-w {' '.join(open_to)} (and see whose it is)")
+
+
+def _here(found: dict[str, Any]) -> Iterator[Row]:
+    here = found["here"]
+    fine = here["capture"] and here["recall"]
+    fix = "" if fine else "That is as its files say; mend or remove them when it is not meant."
+    yield Row("here", "ok" if fine else "warn", in_here(here), fix)
+
+
 def _build(found: dict[str, Any]) -> Iterator[Row]:
     if not found["build"]:
         yield Row("client", "fail", "not unpacked", "Run argus-hook install.")
@@ -129,6 +153,6 @@ def _trust(found: dict[str, Any]) -> Iterator[Row]:
 
 def _unsent(found: dict[str, Any]) -> Iterator[Row]:
     waiting = found["unsent"]
-    what = f"{waiting['files']} batches, {waiting['bytes']} bytes"
+    what = waits(waiting["files"], waiting["bytes"])
     much = waiting["bytes"] > UNSENT_BYTES_FINE
     yield Row("unsent", "warn" if much else "ok", what, "Run argus-hook flush." if much else "")

@@ -13,6 +13,7 @@ import time
 from typing import Any
 
 from argus.hook import home, wire
+from argus.hook.tally import Tally
 from argus.hook.trouble import pass_on
 from argus.hook.wire import Away
 
@@ -56,6 +57,8 @@ class Door:
         #: The server failed at what is posted now again and again, and took other posts: a failure
         #: is taken for a refusal.
         self.stubborn = False
+        #: What came of its posts.
+        self.tally = Tally()
 
     @property
     def shut(self) -> float:

@@ -7,6 +7,7 @@ nothing about clients or formats.
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import hashlib
 import json
@@ -18,6 +19,10 @@ from typing import Any
 
 from argus.hook import home
 from memory.errors import RefusedError
+
+#: Lines of a new file that are shown whole, and of a longer one.
+# Why: a program of ours is no change that anybody compares.
+NEW_LINES_MAX, NEW_LINES_SHOWN = 100, 10
 
 
 class Locked(RefusedError):
@@ -41,11 +46,13 @@ class Edit:
 
 @dataclass(frozen=True)
 class Record:
-    """What is remembered of a change: the file before (None: there was none), its hash after."""
+    """What is remembered of a change: the file before (None: there was none), its hash after, and
+    whether its folder was made for it."""
 
     path: str
     base: bytes | None
     after: str
+    made: bool = False
 
 
 def read(path: str) -> bytes | None:
@@ -124,9 +131,14 @@ def undo(edit: Edit, kept: dict[str, bytes | None]) -> None:
 def revert(edit: Edit) -> None:
     """Write a change that takes an earlier one back, and forget that one. Raises Locked."""
     _same(edit)
+    known = record(edit.name)
     try:
         if edit.changed:
             _write(edit.path, edit.after)
+        if edit.after is None and known and known.made:
+            # What somebody else has put there meanwhile stays, and the folder with it.
+            with contextlib.suppress(OSError):
+                os.rmdir(os.path.dirname(edit.path))
         for suffix in (".json", ".before"):
             path = home.place("backup", edit.name + suffix)
             if os.path.exists(path):
@@ -147,7 +159,7 @@ def record(name: str) -> Record | None:
         with open(home.place("backup", name + ".json"), encoding="utf-8") as handle:
             known: dict[str, Any] = json.load(handle)
         base = read(home.place("backup", name + ".before")) if known["existed"] else None
-        return Record(known["path"], base, known["after"])
+        return Record(known["path"], base, known["after"], known.get("made") is True)
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
@@ -165,8 +177,11 @@ def digest(data: bytes | None) -> str:
 
 
 def diff(edit: Edit, secrets: Iterable[str] = ()) -> str:
-    """The change as a unified diff, keys left out."""
+    """The change as a unified diff, keys left out; of a long new file its first lines."""
     before, after = (_lines(data) for data in (edit.before, edit.after))
+    if edit.before is None and len(after) > NEW_LINES_MAX:
+        rest = f"[and {len(after) - NEW_LINES_SHOWN} lines more]\n"
+        after = [*after[:NEW_LINES_SHOWN], rest]
     old = "/dev/null" if edit.before is None else edit.path
     new = "/dev/null" if edit.after is None else edit.path
     text = "".join(
@@ -195,7 +210,10 @@ def _remember(edit: Edit, base: bytes | None) -> None:
         # What somebody else made of the file while we were in it; kept, used by nobody.
         copy = f"{edit.name}.{digest(edit.before)[:8]}"
         home.write(home.place("backup", copy), edit.before)
+    earlier = record(edit.name)
+    folder = os.path.dirname(edit.path)
     known = {
+        "made": earlier.made if earlier else not os.path.isdir(folder),
         "path": edit.path,
         "existed": base is not None,
         "before": digest(base),

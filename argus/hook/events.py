@@ -11,7 +11,7 @@ import os
 import select
 import time
 
-from argus.hook.home import own
+from argus.hook.home import installed, own
 from argus.hook.optout import PATH_BYTES_MAX
 from argus.hook.quickjson import parse
 from argus.hook.repository import facts
@@ -109,7 +109,8 @@ def read_event(client: str, descriptor: int = 0) -> Event | None:
         return None
     event = Event(client, value)
     event.cwd = _folder(event.cwd)
-    own(facts(event.cwd).get("git_root", ""))
+    if not installed():
+        own(facts(event.cwd).get("git_root", ""))
     return event
 
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 
 from argus.hook import bundle, claude, codex, edits, home, keys, pi, tending
 from argus.hook.edits import Edit
+from argus.hook.preview import show
 from memory.errors import RefusedError
 
 CLIENTS = (claude.NAME, codex.NAME, pi.NAME)
@@ -26,8 +27,9 @@ NEW_KEY = "[a new key that may only recall]"
 
 @dataclass(frozen=True)
 class Choices:
-    """What the person wants. `mode`: http, command or "" (the better one); `trust`: let Codex
-    trust the hooks without a question."""
+    """What the person wants. `clients`: none for the program and its settings alone, as a plugin
+    needs them; `key`: "" is enough for a dry run; `mode`: http, command or "" (the better one);
+    `trust`: let Codex trust the hooks without a question."""
 
     clients: tuple[str, ...]
     url: str
@@ -70,33 +72,48 @@ def install(choices: Choices, consent: Callable[[str], bool]) -> Report:
     standing = keys.stand(choices.url, choices.key)
     if standing.accepted is False:
         raise RefusedError(f"{choices.url} refuses the key: {standing.why}; nothing was changed")
-    if standing.why.partition(" ")[0] in ("address", "key"):
+    if standing.reason in ("address", "key"):
         raise RefusedError(f"{choices.url}: {standing.why}; nothing was changed", reason="address")
     if not standing.reached:
         report.warnings.append(
             f"{choices.url} is away: {standing.why}; what is said meanwhile waits on this machine"
         )
-    elif standing.scopes and standing.scopes != ("capture", "recall"):
-        report.warnings.append(f"the key may only {' and '.join(standing.scopes)}")
+    elif choices.key and (lacking := sorted(set(keys.NEEDS) - set(standing.scopes))):
+        report.warnings.append(f"the key may not {' or '.join(lacking)}: that will not work")
     if keys.plain(choices.url):
         report.warnings.append(
             f"{choices.url} is no https: key, prompts and transcripts can be read on their way"
         )
     plan = [_plan(name, choices, standing.reached, report) for name in choices.clients]
-    values = {"ARGUS_URL": choices.url, "ARGUS_KEY": choices.key}
     edits.check(plan)
     if choices.dry_run:
         posted = claude.key() if claude.NAME in choices.clients else ""
         known = home.read_env().get(claude.KEY, "")
-        _show(plan, report, (choices.key, known, posted))
+        report.diffs, report.done = show(plan, (choices.key, known, posted))
         return report
+    values, told = keys.kept(choices.url, choices.key, standing)
+    report.done += told
     _settle(values, report)
     _write(plan, choices, report)
     if claude.NAME in choices.clients:
         _give_back(choices.url)
     if codex.NAME in choices.clients:
         _trust(choices.trust, consent, report)
+    report.done += _next(choices)
     return report
+
+
+def _next(choices: Choices) -> list[str]:
+    """What the person does now."""
+    command = home.place("bin", bundle.SCRIPT)
+    told = [f"next: start new sessions of {', '.join(choices.clients)}; open ones go on without"]
+    if not choices.clients:
+        told = ["next: start a new session; a plugin's hooks find the settings by themselves"]
+    return [
+        *told,
+        f"      {command} status     says whether it works",
+        f"      {command} backfill   stores past sessions",
+    ]
 
 
 def _write(plan: list[Edit], choices: Choices, report: Report) -> None:
@@ -165,11 +182,15 @@ def _keyed(edit: Edit, choices: Choices, report: Report) -> Edit:
     after = edit.after or b""
     if NEW_KEY.encode() not in after:
         return edit
-    key = keys.small(choices.url, choices.key)
+    key = keys.make(choices.url, choices.key, ("recall",), "http hook")
     if key:
         home.write_env({claude.KEY: key})
+        report.done.append(f"made a key of its own that may only recall ({keys.prefix(key)})")
         return replace(edit, after=after.replace(NEW_KEY.encode(), key.encode()))
-    report.warnings.append("the server makes no small key; the prompt's hook is a command")
+    report.warnings.append(
+        "the server makes no small key for the http hook of this one (a key that a key made makes"
+        " none); the prompt's hook is a command, or install with the key that made it"
+    )
     return claude.plan(_claude())
 
 
@@ -200,11 +221,11 @@ def _settle(values: dict[str, str], report: Report) -> None:
         report.changed = True
         report.done.append(f"{short}: the command for you")
     known = home.read_env()
-    fresh = {name: value for name, value in values.items() if known.get(name) != value}
+    fresh = {name: value for name, value in values.items() if known.get(name, "") != value}
     if fresh:
         home.write_env(fresh)
         report.changed = True
-        report.done.append(f"{home.place('env')}: {', '.join(sorted(fresh))}")
+        report.done.append(f"{home.place('env')}: {', '.join(sorted(filter(fresh.get, fresh)))}")
 
 
 def quoted(path: str) -> str:
@@ -254,14 +275,3 @@ def _trust(wanted: bool, consent: Callable[[str], bool], report: Report) -> None
         return
     edits.undo(edit, kept)
     report.warnings.append(f"{codex.config()} is written in a way that hides our entry. {by_hand}")
-
-
-def _show(plan: list[Edit], report: Report, secrets: tuple[str, ...]) -> None:
-    for edit in plan:
-        report.diffs.append(edits.diff(edit, secrets))
-        state = "would change" if edit.changed else "unchanged"
-        report.done.append(f"{edit.path}: {state}")
-    if not bundle.current(home.place("lib")):
-        report.done.append(f"{home.place('lib')}: would be unpacked")
-    if any(edit.name == codex.NAME for edit in plan):
-        report.done.append(f"{codex.config()}: Codex would be asked to trust the hooks")

@@ -1,4 +1,4 @@
-"""What the server says of a key and of itself, and the small key of the http hook.
+"""What the server says of a key and of itself, and the smaller keys made of it.
 
 Asks the cheapest doors there are; stores and prints no key. Knows nothing about where one is kept.
 """
@@ -11,6 +11,7 @@ import json
 import os
 import secrets
 import socket
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from argus.hook import home
@@ -21,28 +22,33 @@ from argus.hook.wire import Answer, Away, request
 ASK_SECONDS_MAX = 5.0
 CONNECT_SECONDS_MAX = 2.0
 
+#: What the client does with a key.
+NEEDS = ("capture", "recall")
+#: The setting that says of which key (its prefix) this machine's own was made.
+FROM = "ARGUS_KEY_FROM"
+
+#: Characters of the part of a key by which the server lists it.
+PREFIX_CHARACTERS = 8
+
 #: The file by whose content the server proves that it is on this machine.
 HERE = "here"
-
-#: A door for each scope that the client needs, asked for nothing: it refuses the key, or the
-#: question.
-_DOORS = {
-    "capture": ("POST", "/capture", b'{"items": 0}'),
-    "recall": ("GET", "/recall/turns/0", None),
-}
 
 
 @dataclass(frozen=True)
 class Standing:
     """Whether there is an Argus at an address, and what a key may do there.
 
-    `reached`: it answered as Argus does; `accepted`: None when no key was shown or it is away.
+    `reached`: it answered as Argus does; `reason`: one word when it did not; `accepted`: None when
+    no key was shown or it is away. `prefix` and `name` are the key's, as the server lists it.
     """
 
     reached: bool
     why: str = ""
     accepted: bool | None = None
     scopes: tuple[str, ...] = ()
+    prefix: str = ""
+    name: str = ""
+    reason: str = ""
 
 
 def stand(url: str, key: str) -> Standing:
@@ -53,23 +59,57 @@ def stand(url: str, key: str) -> Standing:
             return Standing(False, f"something else answers there (status {health.status})")
         if not key:
             return Standing(True)
-        scopes = []
-        for scope, (method, path, body) in _DOORS.items():
-            status = ask(url, method, path, key, body).status
-            if status == 401:
-                return Standing(True, "the key is unknown or revoked", False)
-            if status >= 500 or status == 429:
-                return Standing(False, f"it answered with status {status}")
-            if status != 403:
-                scopes.append(scope)
+        answer = ask(url, "GET", "/keys", key)
+        if answer.status == 401:
+            return Standing(True, "the key is unknown or revoked", False)
+        told = answer.json() if answer.status == 200 else None
     except Away as away:
-        return Standing(False, told(away))
-    return Standing(True, "", True, tuple(scopes))
+        return Standing(False, str(away), reason=away.why)
+    if not isinstance(told, dict) or not isinstance(told.get("scopes"), list):
+        return Standing(False, f"it answers with status {answer.status} when asked about the key")
+    scopes = tuple(str(scope) for scope in told["scopes"])
+    prefix, name = str(told.get("prefix", "")), str(told.get("name", ""))
+    return Standing(True, "", True, scopes, prefix, name)
 
 
-def small(url: str, key: str) -> str:
-    """A new key that may recall and nothing else, a child of `key`; "" when none is to be had."""
-    wanted = {"name": f"http hook on {socket.gethostname()}", "scopes": ["recall"]}
+def kept(url: str, key: str, standing: Standing) -> tuple[dict[str, str], list[str]]:
+    """What `~/.argus/env` is to say of the server and this key, and what a person is told of it.
+
+    A key that may more than hooks need is not kept: one of its own is, which falls with it; one
+    that an earlier installation made of it is used again, and one made of another is revoked.
+    """
+    known = home.read_env()
+    mine, parent = known.get("ARGUS_KEY", ""), known.get(FROM, "")
+    values = {"ARGUS_URL": url, "ARGUS_KEY": key}
+    more = set(standing.scopes) - set(NEEDS)
+    if key == mine and not more:
+        return values, []
+    again = parent and prefix(key) == parent and known.get("ARGUS_URL") == url
+    if again and stand(url, mine).accepted is not False:
+        return {**values, "ARGUS_KEY": mine}, []
+    if parent and mine != key:
+        revoke(known.get("ARGUS_URL", home.URL), mine)
+    values[FROM] = ""
+    if not more:
+        return values, []
+    made = make(url, key, NEEDS, "argus-hook")
+    if not made:
+        return values, [
+            f"the key is kept as it is: it may more than hooks need ({', '.join(standing.scopes)}),"
+            " and the server makes no smaller one of it"
+        ]
+    return {**values, "ARGUS_KEY": made, FROM: standing.prefix}, [
+        f"made a key of its own that may only capture and recall ({prefix(made)}); yours"
+        f" ({standing.prefix}) is kept nowhere, and that one falls with it"
+    ]
+
+
+def make(url: str, key: str, scopes: Sequence[str], use: str) -> str:
+    """A new key that may do no more than this, a child of `key`; "" when none is to be had.
+
+    `use`: what it is for, for whoever lists the keys.
+    """
+    wanted = {"name": f"{use} on {socket.gethostname()}", "scopes": list(scopes)}
     try:
         answer = ask(url, "POST", "/keys", key, json.dumps(wanted).encode())
         made = answer.json() if answer.status == 201 else None
@@ -77,6 +117,18 @@ def small(url: str, key: str) -> str:
         return ""
     found = made.get("key") if isinstance(made, dict) else None
     return found if isinstance(found, str) else ""
+
+
+def prefix(key: str) -> str:
+    """The part of a key by which the server lists it, and which opens nothing; "" for none."""
+    parts = key.split("_")
+    known = len(parts) > 2 and parts[0] == "argus" and len(parts[1]) == PREFIX_CHARACTERS
+    return parts[1] if known else ""
+
+
+def by_hand(key: str) -> str:
+    """The command that revokes a key on the server, where this machine cannot."""
+    return f"manage.py revokekey {prefix(key) or 'PREFIX (see manage.py keys)'}"
 
 
 def revoke(url: str, key: str) -> bool:
@@ -102,11 +154,6 @@ def ask(url: str, method: str, path: str, key: str, body: bytes | None = None) -
     return request(
         url, method, path, key, body, seconds=ASK_SECONDS_MAX, connect=CONNECT_SECONDS_MAX
     )
-
-
-def told(away: Away) -> str:
-    """Why the server is away, for a person."""
-    return f"{away.why} ({away.detail})" if away.detail else away.why
 
 
 def plain(url: str) -> bool:

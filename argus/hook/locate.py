@@ -6,10 +6,15 @@ archive or to the folder of a worktree; the session's id finds it again. Looks a
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 
 from argus.hook.events import safe
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import BinaryIO
 
 #: Adapter of each client's files.
 SOURCES = {"claude": "claude-code", "codex": "codex", "pi": "pi"}
@@ -25,6 +30,21 @@ def readable(path: str) -> bool:
         return path.endswith(".jsonl") and stat.S_ISREG(os.stat(path).st_mode)
     except (OSError, ValueError):
         return False
+
+
+def open_plain(path: str) -> BinaryIO:
+    """A file that anybody may have laid there, open for reading: never a pipe, which would hang.
+
+    Raises OSError, also for what is no plain file.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except ValueError as error:
+        raise OSError(errno.EINVAL, str(error)) from None
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "no plain file", path)
+    return os.fdopen(descriptor, "rb")
 
 
 def size_of(path: str) -> int:

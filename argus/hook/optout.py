@@ -43,7 +43,7 @@ _CACHE_FOLDERS_MAX = 1_000
 
 class Rules:
     """What holds in a folder. `why` names the file that could not be read, "" when all could;
-    `by`: the files that switch something off or name the project."""
+    `by`: the files that switch something off."""
 
     __slots__ = ("enabled", "capture", "recall", "project", "why", "by")
 
@@ -96,7 +96,8 @@ def look(folder: str, settings: dict[str, str]) -> Rules:
             enabled, why = False, why or f"{path} switches Argus off there: {error}"
             by.append(path)
             continue
-        by.append(path)
+        if any(given.get(name, True) is not True for name in _SAYS[:3]):
+            by.append(path)
         enabled = enabled and given.get("enabled", True) is True
         capture = capture and given.get("capture", True) is True
         recall = recall and given.get("recall", True) is True
@@ -131,6 +132,13 @@ def above(folder: str) -> list[str]:
             found.append(place)
             place = os.path.dirname(place)
     return found
+
+
+def check(path: str) -> None:
+    """Raise ValueError or OSError for a file that is there and cannot be read as rules."""
+    found = peek(path, RULES_BYTES_MAX + 1)
+    if found is not None:
+        _checked(found[0])
 
 
 def _checked(text: str) -> dict[str, object]:

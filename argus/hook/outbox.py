@@ -44,9 +44,11 @@ def send(door: Door, items: list[str], envelope: dict[str, Any]) -> dict[str, in
     """
     post = door.ask if door.stubborn else door.post
     try:
-        return acknowledged(post("/capture", body(items, envelope)), len(items))
+        answer = acknowledged(post("/capture", body(items, envelope)), len(items))
+        door.tally.add(answer["stored"], envelope)
+        return answer
     except Refused as refused:
-        fault, probing = str(refused), refused.status != 413
+        fault, probing = str(refused), True
     except Away as away:
         if not (door.stubborn and doubtful(away)):
             raise
@@ -58,9 +60,10 @@ def send(door: Door, items: list[str], envelope: dict[str, Any]) -> dict[str, in
         first = send(door, items[:half], _who(envelope))
         last = send(door, items[half:], envelope)
         return {name: first[name] + last[name] for name in first}
+    if probing:
+        # Whoever refuses everything is none of ours; what we say is kept for who is.
+        probe(door)
     if items:
-        if probing:
-            probe(door)
         _set_aside(items[0], envelope, fault)
         return send(door, [], envelope)
     if len(envelope) == len(_who(envelope)):

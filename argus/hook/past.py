@@ -17,7 +17,7 @@ from argus.hook.deliver import FAILURES_MAX
 from argus.hook.door import Door, doubtful
 from argus.hook.events import safe
 from argus.hook.outbox import probe
-from argus.hook.reading import Batch, Gate
+from argus.hook.reading import Batch, Gate, Unreadable
 from argus.hook.sessions import Session
 from argus.hook.wire import Away
 
@@ -63,7 +63,7 @@ class Past:
             return
         name = _name(client, path)
         session = self._session(client, name, path)
-        with open(path, "rb") as handle:
+        with locate.open_plain(path) as handle:
             start = reading.begin(handle, session)
             base = os.path.basename(path)
             for batch in reading.batches(handle, base, start, self._gate(session)):
@@ -118,7 +118,11 @@ class Past:
             ends = quiet and not session.ended and os.stat(path).st_size != session.size
             end = {"reason": "end of file"} if ends else None
             gate, whole = self._gate(session), not session.spooled
-            sending.advance(session, self.door, gate, end=end, spooling=spooling, tell=tell)
+            try:
+                sending.advance(session, self.door, gate, end=end, spooling=spooling, tell=tell)
+            except Unreadable as error:
+                sending.unreadable(session, error)
+                raise
             if end:
                 session.ended = trouble.stamp(time.time())
             if whole and not gate.early:

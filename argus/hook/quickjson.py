@@ -75,10 +75,10 @@ def parse(text: str, whole: bool = True, once: bool = False) -> object:
         value, end = (_scan_once if once else _scan)(text, start)
     except _Twice:
         raise
-    except (ValueError, StopIteration, RecursionError, SystemError) as error:
+    except (ValueError, StopIteration, RecursionError, SystemError):
         # Why SystemError: for broken JSON the scanner of 3.10 and 3.11 raises what `json.decoder`
         # defines, and without that module it raises nothing that is known.
-        raise ValueError(f"no JSON: {type(error).__name__}") from None
+        raise ValueError("it is no JSON, or not whole") from None
     if whole and text[end:].strip(" \t\r\n"):
         raise ValueError("no JSON: something follows the value")
     return value

@@ -16,7 +16,9 @@ from typing import Any, BinaryIO
 
 from argus.hook import optout, repository, trouble
 from argus.hook.cleanse import cleanse, said_nothing_else
+from argus.hook.counts import Counts
 from argus.hook.insurance import Heard
+from argus.hook.limits import fit, shallow
 from argus.hook.locate import SOURCES
 from argus.hook.sessions import Session
 from argus.hook.window import Window
@@ -46,32 +48,15 @@ SAMPLE_BYTES, SAMPLES = 64, 16
 BAD_LINES_MAX = 20
 
 
-class Counts:
-    """What became of the lines of a range; `seen` = `filtered` + `posted`."""
+class Unreadable(Exception):
+    """Our code failed at a file; says at what and where in the code, and no word of the file."""
 
-    def __init__(self, kept: dict[str, Any] | None = None) -> None:
-        kept = kept or {}
-        self.seen = _number(kept.get("seen"))
-        self.filtered = _number(kept.get("filtered"))
-        self.posted = 0
-        self.reasons: dict[str, int] = _numbers(kept.get("reasons"))
-        self.redacted: dict[str, int] = _numbers(kept.get("redacted"))
-
-    def leave_out(self, reason: str) -> None:
-        self.seen += 1
-        self.filtered += 1
-        self.reasons[reason] = self.reasons.get(reason, 0) + 1
-
-    def as_json(self) -> dict[str, Any]:
-        return dict(vars(self))
-
-
-def _number(value: Any) -> int:
-    return value if isinstance(value, int) else 0
-
-
-def _numbers(value: Any) -> dict[str, int]:
-    return {k: v for k, v in value.items() if isinstance(v, int)} if isinstance(value, dict) else {}
+    def __init__(self, error: BaseException) -> None:
+        at, where = error.__traceback__, "?"
+        while at is not None:
+            where = f"{os.path.basename(at.tb_frame.f_code.co_filename)}:{at.tb_lineno}"
+            at = at.tb_next
+        super().__init__(f"{type(error).__name__} in {where}")
 
 
 class Batch:
@@ -132,6 +117,7 @@ class Gate:
             # Why: the hash of the words with a short secret in them would give the secret away.
             spoken, kept = text_hash(turn.body), text_hash(item["body"])
             item["record_id"] = item["record_id"].replace(spoken, kept)
+        item = fit(item)
         at = when.timestamp() if when is not None else 0.0
         if turn.role == "assistant" and self.heard.repeats(item["body"], item["record_id"], at):
             return self._out("insured", counts)
@@ -153,6 +139,17 @@ class Gate:
             if not (rules.enabled and rules.capture):
                 return None
         return found
+
+    def unwelcome(self) -> bool:
+        """Whether the server is to hear nothing of this session, not even that there is one.
+
+        So it is where the person said no, and while nobody knows where it was.
+        """
+        session = self.session
+        where = session.root or session.cwd
+        if self.rules(where) is None:
+            return True
+        return not session.named and (not where or self.rules(session.cwd) is None)
 
     def _out(self, reason: str, counts: Counts) -> str:
         counts.leave_out(reason)
@@ -177,8 +174,8 @@ class Gate:
             "project": self.project or turn.project or rules.project,
             "record_id": turn.record_id or "",
             "original_timestamp": turn.occurred_at.isoformat() if turn.occurred_at else None,
-            "metadata": metadata,
-            "locator": turn.locator,
+            "metadata": shallow(metadata),
+            "locator": shallow(turn.locator),
         }
 
 
@@ -225,8 +222,20 @@ def batches(
 ) -> Iterator[Batch]:
     """The file from `start` to its end, or to where the deadline (monotonic) stops it.
 
-    The last batch may have no items; its `end` says how far the range was read.
+    The last batch may have no items; its `end` says how far the range was read. Raises Unreadable
+    when our own code fails at a row: one file must not cost what is done for others.
     """
+    try:
+        yield from _batches(handle, name, start, gate, deadline)
+    except OSError:
+        raise
+    except Exception as error:
+        raise Unreadable(error) from error
+
+
+def _batches(
+    handle: BinaryIO, name: str, start: int, gate: Gate, deadline: float
+) -> Iterator[Batch]:
     session = gate.session
     size = CODEX_WINDOW_BYTES if session.client == "codex" else WINDOW_BYTES
     batch = Batch(start, Counts(session.carried))

@@ -10,11 +10,12 @@ import os
 import time
 from typing import Any, Callable
 
-from argus.hook import reading, sessions, spool, trouble
+from argus.hook import locate, reading, sessions, spool, trouble
 from argus.hook.cleanse import cleanse
 from argus.hook.door import Door
+from argus.hook.limits import short
 from argus.hook.outbox import body, send, sender
-from argus.hook.reading import Batch, Gate
+from argus.hook.reading import Batch, Gate, Unreadable
 from argus.hook.sessions import Session
 from argus.hook.wire import Away
 
@@ -32,17 +33,17 @@ def advance(
 
     The caller holds the lock of the session. `end` goes with the last batch. Without `spooling`
     Away is raised where it otherwise fills the spool. Raises OSError for a file that cannot be
-    read, and where no state can be written.
+    read, and where no state can be written, Unreadable where our own code fails at it.
     """
     if session.spooled > session.offset and not spool.waiting(session.key):
         # The spool lost it, or the server has it and we died before we knew: it is read again.
         session.spooled, session.spooled_mark = session.offset, session.mark
-    with open(session.path, "rb") as handle:
+    with locate.open_plain(session.path) as handle:
         start = reading.begin(handle, session)
         name, size = os.path.basename(session.path), os.fstat(handle.fileno()).st_size
         last: Batch | None = None
         for batch in reading.batches(handle, name, start, gate, deadline):
-            if last is not None and not _settle(session, door, last, None, spooling):
+            if last is not None and not _settle(gate, door, last, None, spooling):
                 session.size = 0
                 return False
             if last is not None:
@@ -50,21 +51,47 @@ def advance(
             last = batch
         whole = time.monotonic() <= deadline
         if last is not None:
-            whole = _settle(session, door, last, end if whole else None, spooling) and whole
+            whole = _settle(gate, door, last, end if whole else None, spooling) and whole
             tell(last)
         session.size = size if whole else 0
+        session.crash = ""
         sessions.save(session)
         return whole
 
 
+def unreadable(session: Session, error: Unreadable) -> None:
+    """Note that our code fails at the file of this session, which stays where it was read to.
+
+    It is told once for each build of ours; `stalled` says that nothing changed since.
+    """
+    trouble.log(f"{session.key}: unreadable: {error}")
+    before, session.crash, session.size = session.crash, _crash(session), 0
+    if before.split(" ")[0] != session.crash.split(" ")[0] and not Gate(session).unwelcome():
+        name = session.named or session.id
+        trouble.miss(session.client, name, "unreadable", str(error))
+    sessions.save(session)
+
+
+def stalled(session: Session) -> bool:
+    """Whether the same code would fail at the same file again."""
+    return bool(session.crash) and session.crash == _crash(session)
+
+
+def _crash(session: Session) -> str:
+    return f"{sender('')['version']} {locate.size_of(session.path)}"
+
+
 def _settle(
-    session: Session, door: Door, batch: Batch, end: dict[str, str] | None, spooling: bool
+    gate: Gate, door: Door, batch: Batch, end: dict[str, str] | None, spooling: bool
 ) -> bool:
     """Send one batch or spool it, and move the offsets; False when it had to be left where it is.
 
     Raises Away without `spooling`.
     """
+    session = gate.session
     waits = bool(spool.waiting(session.key))
+    if not batch.items and (end is not None or batch.bad) and gate.unwelcome():
+        end, batch.bad = None, []
     if not batch.items and end is None and not batch.bad:
         # Behind what waits it is left for the next reading: ranges of the spool have no gaps.
         if not waits:
@@ -100,13 +127,14 @@ def _settle(
 
 def _envelope(session: Session, batch: Batch, end: dict[str, str] | None) -> dict[str, Any]:
     told: dict[str, Any] = {"client": sender(session.client)}
+    name = session.named or short("session", session.id)
     if batch.counts.seen:
-        told["range"] = {**batch.counts.as_json(), "session": session.named or session.id}
+        told["range"] = {**batch.counts.as_json(), "session": name}
     if batch.bad:
         told["misses"] = [
             {
                 "client": session.client,
-                "session": session.named or session.id,
+                "session": name,
                 "reason": "bad_line",
                 "at": trouble.stamp(time.time()),
                 "detail": detail,
@@ -114,7 +142,7 @@ def _envelope(session: Session, batch: Batch, end: dict[str, str] | None) -> dic
             for detail in batch.bad
         ]
     if end is not None:
-        told["session_end"] = {**end, "session": session.named or session.id}
+        told["session_end"] = {**end, "session": name}
     return cleanse(told, {})  # type: ignore[no-any-return]
 
 

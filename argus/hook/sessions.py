@@ -39,7 +39,8 @@ class Session:
     tells with `inode` whether the file is still the one that was read. `generation` counts the
     times that it was not. `size`: bytes of the file when it was read to its end, 0 when it was not.
     `carried`: counts of ranges that held nothing to post. `named`: the id that its rows give it.
-    `root`: the folder of its first turn.
+    `root`: the folder of its first turn. `crash`: at which build and size its file was unreadable
+    last, `absent`: it was told that there is none.
     `insured`, `replaced`, `covered`, `said`: see `insurance`.
     """
 
@@ -59,6 +60,8 @@ class Session:
     generation: int = 0
     since: str = ""
     ended: str = ""
+    crash: str = ""
+    absent: bool = False
     carried: dict[str, Any]
     agent: dict[str, Any]
     insured: list[Any]
@@ -86,8 +89,8 @@ class Session:
 
 _FIELDS = (
     "id", "path", "cwd", "root", "named", "inode", "size", "offset", "mark", "spooled",
-    "spooled_mark", "generation", "since", "ended", "carried", "agent", "insured", "replaced",
-    "covered", "said",
+    "spooled_mark", "generation", "since", "ended", "crash", "absent", "carried",
+    "agent", "insured", "replaced", "covered", "said",
 )  # fmt: skip
 
 

@@ -18,9 +18,11 @@ from argus.hook import (
     edits,
     home,
     keys,
+    optout,
     pi,
     sessions,
     spool,
+    tally,
     trouble,
     wiring,
 )
@@ -49,16 +51,47 @@ def status(*, ask_server: bool = True) -> dict[str, Any]:
         "server": asdict(standing) if standing else None,
         "build": build,
         "server_build": keys.build(url) if standing and standing.reached else "",
+        "here": here(known),
         "clients": [asdict(look(name)) for name in (claude.NAME, codex.NAME, pi.NAME)],
         "capture": home.on(known, "ARGUS_CAPTURE"),
         "recall": home.on(known, "ARGUS_RECALL"),
         "sessions": sum(1 for _ in sessions.every()),
         "last_read": _last_read(),
+        "sent": tally.sent(),
         "unsent": unsent(),
         "skipped_recalls": _rows("skipped.jsonl"),
         "misses": _rows("misses.jsonl"),
         "last_trouble": _last(home.place("log", "argus-hook.log")),
     }
+
+
+def here(known: dict[str, str]) -> dict[str, Any]:
+    """What holds in the folder where the person stands, and which files say so."""
+    folder = os.getcwd()
+    rules = optout.look(folder, known)
+    by = [_placed(path) for path in rules.by]
+    named = [name for name in ("ARGUS_CAPTURE", "ARGUS_RECALL") if not home.on(known, name)]
+    by += [f"{' and '.join(named)} in {home.place('env')}"] if named else []
+    off = optout.disabled()
+    by += ["ARGUS_DISABLED in this shell"] if off else []
+    return {
+        "folder": folder,
+        "capture": rules.capture and not off,
+        "recall": rules.recall and not off,
+        "project": rules.project,
+        "by": by,
+    }
+
+
+def _placed(path: str) -> str:
+    """The file, with line and column where it is broken."""
+    try:
+        wiring.decode(path, edits.read(path))
+        optout.check(path)
+    except (RefusedError, ValueError, OSError) as error:
+        told = str(error)
+        return told if told.startswith(path) else f"{path} (broken: {told})"
+    return path
 
 
 def look(name: str) -> Look:
@@ -79,7 +112,8 @@ def _look_hooks(name: str) -> Look:
     text = wiring.decode(path, data)
     ours = wiring.places(text, name)
     if not ours:
-        return Look(name, "absent", path)
+        plugin = name == claude.NAME and _plugin(json.loads(text))
+        return Look(name, "installed" if plugin else "absent", "as a plugin" if plugin else path)
     problems = []
     missing = [event for event in events if event not in {place[0] for place in ours}]
     if missing:
@@ -91,6 +125,13 @@ def _look_hooks(name: str) -> Look:
         problems.append("disableAllHooks is on: no hook of any kind runs")
     problems += _behind(ours)
     return Look(name, "partial" if missing else "installed", path, tuple(problems))
+
+
+def _plugin(settings: dict[str, Any]) -> bool:
+    """Whether Claude Code runs our plugin, as its settings say."""
+    plugins = settings.get("enabledPlugins")
+    named = plugins if isinstance(plugins, dict) else {}
+    return any(on is True and name.startswith("argus@") for name, on in named.items())
 
 
 def _programs(handler: dict[str, Any]) -> list[str]:
@@ -127,6 +168,14 @@ def unsent() -> dict[str, int]:
     return {"files": files, "bytes": size}
 
 
+def waits(files: int, size: int) -> str:
+    """What is unsent, as a sentence."""
+    if not files:
+        return "nothing waits"
+    batches = "1 batch waits" if files == 1 else f"{files} batches wait"
+    return f"{batches} ({size} bytes); sent with the next event, or by argus-hook flush"
+
+
 def lines(found: dict[str, Any]) -> list[str]:
     """The same for a person."""
     server = found["server"] or {"reached": False, "why": "not asked", "accepted": None}
@@ -137,7 +186,8 @@ def lines(found: dict[str, Any]) -> list[str]:
     elif server["accepted"] is False:
         told.append(f"key        refused: {server['why']}")
     elif server["accepted"]:
-        told.append(f"key        may {', '.join(server['scopes']) or 'nothing here'}")
+        may = ", ".join(server["scopes"]) or "nothing here"
+        told.append(f"key        {server['prefix']} may {may}")
     if found["build"]:
         theirs = found["server_build"]
         same = "" if theirs in ("", found["build"]) else f", the server has {theirs[:12]}"
@@ -148,16 +198,51 @@ def lines(found: dict[str, Any]) -> list[str]:
     for name in ("capture", "recall"):
         if not found[name]:
             told.append(f"{name:<10} off in ~/.argus/env")
+    told.append(f"{'this folder':<10} {in_here(found['here'])}")
     waiting = found["unsent"]
     read = f", the last one read {found['last_read']}" if found["last_read"] else ""
     told.append(f"sessions   {found['sessions']} known{read}")
-    told.append(f"unsent     {waiting['files']} batches, {waiting['bytes']} bytes")
+    told.append(f"sent       {_sent(found['sent'])}")
+    told.append(f"unsent     {waits(waiting['files'], waiting['bytes'])}")
     if found["skipped_recalls"] or found["misses"]:
         told.append(f"skipped    {found['skipped_recalls']} recalls wait to be reported")
         told.append(f"missed     {found['misses']} transcripts wait to be reported")
     if found["last_trouble"]:
-        told.append(f"last told  {found['last_trouble']}")
+        told.append(_trouble(found))
     return told
+
+
+def in_here(here: dict[str, Any]) -> str:
+    """What holds in the folder, as a sentence."""
+    both = {(True, True): "on", (True, False): "recall is off", (False, True): "capture is off"}
+    state = both.get((here["capture"], here["recall"]), "off")
+    by = f", by {'; '.join(here['by'])}" if here["by"] else ""
+    named = f", project {here['project']}" if here["project"] else ""
+    return f"{here['folder']}: {state}{by}{named}"
+
+
+def _sent(sent: dict[str, Any]) -> str:
+    """What went to the server since this machine counts, and what was taken out before."""
+    if not sent["last"]:
+        return "nothing yet"
+    taken = ", ".join(f"{name} {count}" for name, count in sorted(sent["redacted"].items()))
+    return (
+        f"{sent['items']} items since {sent['since']}, the last {sent['last']};"
+        f" redacted before: {taken or 'nothing'}"
+    )
+
+
+def _trouble(found: dict[str, Any]) -> str:
+    """The last line of the log, and whether that is over."""
+    when, _, what = found["last_trouble"].partition(" ")
+    server = found["server"] or {}
+    well = server.get("reached") and server.get("accepted") and not found["unsent"]["files"]
+    over = ""
+    if well and found["sent"]["last"] > when:
+        over = f", over since {found['sent']['last']}"
+    elif well:
+        over = ", and the server answers now"
+    return f"last trouble ({when}{over}): {what}"
 
 
 def _last_read() -> str:

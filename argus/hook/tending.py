@@ -22,12 +22,13 @@ from argus.hook import (
     spool,
     trouble,
 )
-from argus.hook.capture import ENDS
+from argus.hook.capture import ENDS, SPOKEN, find
 from argus.hook.cleanse import cleanse, said_nothing_else
 from argus.hook.door import Door
 from argus.hook.events import Event, safe
+from argus.hook.limits import fit
 from argus.hook.locate import size_of
-from argus.hook.reading import Gate
+from argus.hook.reading import Gate, Unreadable
 from argus.hook.sessions import Session
 from memory.text.poison import poison
 
@@ -41,6 +42,11 @@ GAP_SECONDS = 60.0
 #: Seconds for which the row of an answer is waited for, and the pause between two looks.
 ROW_SECONDS, LOOK_SECONDS = 0.25, 0.05
 
+#: Seconds for which a file is waited for that should be there.
+# Why: a client writes behind time, and a first answer may come before there is any file. The pause
+# is longer: each look may go through every folder of the client.
+FILE_SECONDS, FIND_SECONDS = 2.0, 0.2
+
 #: Times that a file which grew meanwhile is read again before the child leaves.
 ROUNDS_MAX = 20
 
@@ -50,7 +56,9 @@ def tend(event: Event, path: str, settings: dict[str, str]) -> None:
     deadline = time.monotonic() + WORK_SECONDS
     installed()
     door = Door(settings)
-    if spool.waiting():
+    said = event.message is not None
+    if spool.waiting() and not said:
+        # Why not then: a message comes with a prompt, and whoever answers it needs the machine.
         deliver.flush(FLUSH_SECONDS, patient=False)
     name = safe(event.session)
     if event.name == "SubagentStop":
@@ -61,8 +69,10 @@ def tend(event: Event, path: str, settings: dict[str, str]) -> None:
     if event.name in ENDS:
         # Before the lock is asked for: whoever has it looks for this afterwards.
         sessions.hand_end(own, event.reason)
-    if event.message is not None:
+    if said:
         _say(own, event, door)
+    elif not path and event.name in SPOKEN:
+        path = _await(event)
     for _ in range(ROUNDS_MAX):
         held = sessions.take(own.key, sessions.LOCK_SECONDS)
         if held is None:
@@ -77,8 +87,17 @@ def tend(event: Event, path: str, settings: dict[str, str]) -> None:
         more = size_of(session.path) != session.size or sessions.handed_end(session) is not None
         if time.monotonic() > deadline or not session.size or not more:
             break
-    if not door.shut:
+    if not door.shut and not said:
         deliver.tell_journals(door)
+    door.tally.keep()
+
+
+def _await(event: Event) -> str:
+    """The file that should be there, after a moment's wait; "" when it does not come."""
+    until = time.monotonic() + FILE_SECONDS
+    while not (path := find(event)) and time.monotonic() < until:
+        time.sleep(FIND_SECONDS)
+    return path
 
 
 def _turn(session: Session, event: Event, path: str, door: Door, deadline: float) -> None:
@@ -90,10 +109,26 @@ def _turn(session: Session, event: Event, path: str, door: Door, deadline: float
         session.agent = {"agent": event.agent, "agent_type": event.agent_type}
     if event.message is not None and not locate.readable(session.path):
         return
+    if event.name in SPOKEN and not session.agent:
+        _tell_absent(session, event)
     read_on(session, door, deadline)
     if event.name == "Stop" and event.last:
         _insure(session, event, door, deadline)
     sessions.save(session)
+
+
+def _tell_absent(session: Session, event: Event) -> None:
+    """Tell once that there is no file of a session in which something was said."""
+    if locate.readable(session.path) or locate.find(session.client, session.id):
+        session.absent = False
+        return
+    if session.absent or Gate(session).unwelcome():
+        return
+    session.absent = True
+    line = f"{session.client}: no transcript of session {session.name} at {event.transcript}"
+    trouble.pass_on(f"missing-{session.name}", line)
+    # Why no path: it names the folder in which somebody worked.
+    trouble.miss(session.client, session.id, "no_transcript")
 
 
 def read_on(session: Session, door: Door, deadline: float) -> bool:
@@ -111,8 +146,10 @@ def read_on(session: Session, door: Door, deadline: float) -> bool:
     except OSError as error:
         if session.path:
             trouble.log(f"{session.key}: {error.strerror}: {error.filename}")
+    except Unreadable as error:
+        sending.unreadable(session, error)
     if end is not None and (whole or not locate.readable(session.path)):
-        if not whole and session.named:
+        if not whole and session.named and not Gate(session).unwelcome():
             told = cleanse({**end, "session": session.named}, {})
             sending.put(session, door, [], {"session_end": told})
         sessions.end_told(session)
@@ -137,7 +174,7 @@ def _insure(session: Session, event: Event, door: Door, deadline: float) -> None
             insurance.keep(session, item["body"], now, item)
             return
         time.sleep(LOOK_SECONDS)
-        if size_of(session.path) != session.size:
+        if size_of(session.path) != session.size and not sending.stalled(session):
             read_on(session, door, deadline)
 
 
@@ -161,7 +198,7 @@ def _item(session: Session, event: Event, role: str, text: str) -> dict[str, Any
         {},
     )
     long = len(item["body"].encode("utf-8", "replace")) > reading.ITEM_BYTES_MAX
-    return None if long or said_nothing_else(item["body"]) else item
+    return None if long or said_nothing_else(item["body"]) else fit(item)
 
 
 def _say(session: Session, event: Event, door: Door) -> None:

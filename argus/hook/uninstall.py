@@ -1,23 +1,26 @@
 """Take the hooks out of the clients again, and the client off this machine with the last of them.
 
 Settings, offsets and what is still unsent stay unless the person wants them gone too: a second
-installation goes on where this one ended. Never touches what the server keeps in the same folder.
+installation goes on where this one ended. What was never to be captured stays so in any case.
+Never touches what the server keeps in the same folder.
 """
 
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 
 from argus.hook import claude, codex, edits, home, keys, pi
 from argus.hook.edits import Edit
 from argus.hook.install import CLIENTS, Report
+from argus.hook.sessions import OFF
 from argus.hook.status import look, unsent
 from memory.errors import RefusedError
 
 #: What of `~/.argus` goes with the last client, and what more with `--purge`.
 PROGRAM = ("lib", "builds", "bin")
-KEPT = ("env", "hook", "log", "backup")
+KEPT = ("env", "log", "backup")
 
 
 def uninstall(clients: tuple[str, ...], *, purge: bool = False, yes: bool = False) -> Report:
@@ -55,10 +58,10 @@ def _revoke(report: Report) -> None:
     if not key:
         return
     if keys.revoke(known.get("ARGUS_URL", home.URL), key):
-        report.done.append("the key of the http hook is revoked")
+        report.done.append(f"the key of the http hook ({keys.prefix(key)}) is revoked")
     else:
         report.warnings.append(
-            "the server is away: revoke the key named 'http hook on ...' there by hand"
+            f"the server is away: revoke the http hook's key there by {keys.by_hand(key)}"
         )
     home.write_env({claude.KEY: ""})
 
@@ -67,18 +70,78 @@ def _leave(purge: bool, report: Report) -> None:
     """Nobody runs the client any more."""
     # Why: what is said until a next installation is nobody's to catch up on.
     _remove(home.place("hook", "since"))
-    gone = [name for name in PROGRAM + (KEPT if purge else ()) if _remove(home.place(name))]
-    if not purge:
-        backup = home.place("backup")
-        if os.path.isdir(backup) and not os.listdir(backup):
-            os.rmdir(backup)
-        stays = [name for name in KEPT if os.path.exists(home.place(name))]
-        if stays:
-            places = ", ".join(home.place(name) for name in stays)
-            report.done.append(f"stays: {places} (--purge takes it too)")
+    if purge:
+        _end_key(report)
+    gone = [name for name in PROGRAM if _remove(home.place(name))]
+    if purge:
+        gone += [name for name in KEPT if _remove(home.place(name))]
+        gone += _forget(report)
+    else:
+        _tell_stays(report)
     if gone:
         report.changed = True
         report.done.append(f"removed: {', '.join(home.place(name) for name in gone)}")
+
+
+def _tell_stays(report: Report) -> None:
+    """What is left, what that means, and how it goes."""
+    backup = home.place("backup")
+    if os.path.isdir(backup) and not os.listdir(backup):
+        os.rmdir(backup)
+    stays = [home.place(name) for name in (*KEPT, "hook") if os.path.exists(home.place(name))]
+    if not stays:
+        return
+    report.done.append(f"stays: {', '.join(stays)}")
+    key = home.read_env().get("ARGUS_KEY", "")
+    if key:
+        report.done.append(
+            f"the key {keys.prefix(key)} in {home.place('env')} is still in force; on the server"
+            f" {keys.by_hand(key)} ends that"
+        )
+    if home.place("hook") in stays:
+        report.done.append(
+            f"{home.place('hook')} says how far each session was read and which are never captured,"
+            " and holds what was not sent: a later installation goes by it"
+        )
+    report.done.append(f"to take what stays: rm -r {' '.join(map(shlex.quote, stays))}")
+
+
+def _end_key(report: Report) -> None:
+    """A key that an installation made goes with its settings; the person's own is theirs."""
+    known = home.read_env()
+    key = known.get("ARGUS_KEY", "")
+    if not key:
+        return
+    if known.get(keys.FROM) and keys.revoke(known.get("ARGUS_URL", home.URL), key):
+        report.done.append(f"the key of this machine ({keys.prefix(key)}) is revoked")
+    else:
+        report.warnings.append(
+            f"the key {keys.prefix(key)} is still in force: on the server {keys.by_hand(key)} ends"
+            " that"
+        )
+
+
+def _forget(report: Report) -> list[str]:
+    """Remove what is known of sessions, but for the marks of those that are never captured."""
+    top, marks = home.place("hook"), 0
+    for place, folders, names in os.walk(top, topdown=False):
+        for name in names:
+            if place.startswith(home.place("hook", "sessions")) and name.endswith(OFF):
+                marks += 1
+            else:
+                os.unlink(os.path.join(place, name))
+        for path in (os.path.join(place, name) for name in folders):
+            if os.path.islink(path):
+                os.unlink(path)
+            elif not os.listdir(path):
+                os.rmdir(path)
+    if marks:
+        report.done.append(
+            f"stays: {home.place('hook', 'sessions')}, {marks} sessions that ran while Argus was"
+            " off and are never captured; without these marks a later backfill would take them"
+        )
+        return []
+    return ["hook"] if _remove(top) else []
 
 
 def _remove(path: str) -> bool:

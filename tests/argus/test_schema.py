@@ -24,7 +24,7 @@ def test_it_describes_every_door_of_the_contract(client: Client) -> None:
     named = [one["name"] for one in schema["paths"]["/recall/context"]["get"]["parameters"]]
     assert {"cwd", "session"} <= set(named)
     assert {"here", "git_root", "git_common_dir"} <= set(named)
-    assert set(schema["paths"]["/keys"]) == {"post", "delete"}
+    assert set(schema["paths"]["/keys"]) == {"get", "post", "delete"}
     assert "misses" in str(posted)
     assert schema["components"]["securitySchemes"]
 

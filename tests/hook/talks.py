@@ -6,13 +6,17 @@ import json
 import os
 import time
 import uuid
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from argus.hook import around, home, locate, sessions, tending
 from argus.hook.events import Event
 from memory.models import RawItem
+from memory.transcripts import claude_code
 
 #: When every conversation of the tests begins.
 START = datetime(2026, 11, 1, 9, tzinfo=UTC)
@@ -171,3 +175,17 @@ def look_around_as(client: str, path: Path, now: float) -> None:
     told = {"session_id": "later", "transcript_path": str(path.with_name("later.jsonl"))}
     event = Event(client, {**told, "hook_event_name": "SessionStart"})
     around.look_around(event, home.read_env(), flush=True)
+
+
+def break_at(talk: Talk, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Let the adapter fail at this session's file as a fault in it would; what ends that."""
+    good, broken = claude_code.read, [talk.path.name]
+
+    def read(handle: Any, name: str, *more: Any) -> Any:
+        for item in good(handle, name, *more):
+            if name in broken:
+                raise KeyError("A word of the file.")
+            yield item
+
+    monkeypatch.setattr(claude_code, "read", read)
+    return broken.clear

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from argus.hook import sessions, spool
+from argus.hook import outbox, sending, sessions, spool
 from argus.hook.backfill import backfill
 from memory.models import CaptureReceipt
-from tests.hook.ground import Home, Toll, wait_until
-from tests.hook.talks import Talk, look_around, stored, tend
+from tests.hook.ground import HANG_SECONDS, Home, Toll, wait_until
+from tests.hook.talks import Talk, break_at, load, look_around, stored, tend
 
 pytestmark = pytest.mark.usefixtures("here")
 
@@ -154,3 +154,61 @@ def test_it_tells_the_end_after_the_rest_when_there_was_no_room(
     talk.age()
     look_around(Talk("claude", wired.path))
     assert (stored(), ends()) == (talk.turns, [talk.session])
+
+
+def test_it_does_not_hang_at_a_pipe_beside_a_transcript(wired: Home) -> None:
+    talk = Talk("claude", wired.path).say("One.", "Two.").age()
+    since(wired, 1.0)
+    pipe = talk.path.with_name("pipe.jsonl")
+    os.mkfifo(pipe)
+    os.utime(pipe, (time.time() - 120, time.time() - 120))
+    hung = threading.Thread(target=look_around, args=(Talk("claude", wired.path),), daemon=True)
+    hung.start()
+    hung.join(HANG_SECONDS)
+    assert not hung.is_alive()
+    assert stored() == talk.turns
+    log = wired.argus / "log" / "argus-hook.log"
+    assert not log.exists() or "pipe" not in log.read_text()
+    held = sessions.take("claude.pipe")
+    assert held is not None
+    sessions.leave(held)
+
+
+def test_it_goes_on_past_a_file_at_which_our_code_fails(
+    wired: Home, toll: Toll, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    since(wired, 1.0)
+    well, ill, last = (Talk("claude", wired.path).say(f"One {n}.", f"Two {n}.") for n in range(3))
+    for age, talk in ((300, well), (200, ill), (100, last)):
+        talk.age(age)
+    tend(ill)
+    ill.say("This fails.").age(200)
+    mend = break_at(ill, monkeypatch)
+    for _ in range(2):
+        look_around(Talk("claude", wired.path))
+        tend(ill, "SessionEnd", reason="other")
+    assert sorted(stored()) == sorted(well.turns + ill.turns[:2] + last.turns)
+    assert 0 < load(ill).offset < ill.path.stat().st_size
+    told = [one for post in toll.posted() for one in post.get("misses", [])]
+    assert [(one["session"], one["reason"]) for one in told] == [(ill.session, "unreadable")]
+    assert told[0]["detail"].startswith("KeyError in ")
+    assert ends() == []
+
+    mend()
+    # Another build.
+    monkeypatch.setattr(sending, "sender", lambda client: {**outbox.sender(client), "version": "2"})
+    look_around(Talk("claude", wired.path))
+    assert sorted(stored()) == sorted(well.turns + ill.turns + last.turns)
+    assert ends() == [ill.session]
+
+
+def test_it_does_not_read_again_and_again_what_it_cannot(
+    wired: Home, toll: Toll, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    since(wired, 1.0)
+    talk = Talk("claude", wired.path).say("One.", "Two.").age()
+    break_at(talk, monkeypatch)
+    log = wired.argus / "log" / "argus-hook.log"
+    for _ in range(3):
+        look_around(Talk("claude", wired.path))
+    assert log.read_text().count("KeyError") == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from argus.hook import deliver, sessions, spool
 from argus.hook.backfill import backfill, command, lines
 from memory.models import CaptureReceipt, RawItem, Session
 from tests.hook.ground import Home, Toll
-from tests.hook.talks import Talk, load, stored, tend
+from tests.hook.talks import Talk, break_at, load, stored, tend
 
 pytestmark = pytest.mark.usefixtures("here")
 
@@ -248,3 +249,22 @@ def test_it_goes_on_past_a_file_that_the_server_always_fails_at(
         deliver.flush(30, patient=False)
     assert stored(ill.session) == ill.turns[:2]
     assert spool.waiting() == []
+
+
+def test_it_goes_on_past_pipes_and_files_at_which_our_code_fails(
+    wired: Home, toll: Toll, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    talks = [Talk("claude", wired.path).say(f"One {n}.", f"Two {n}.") for n in range(3)]
+    for talk in talks:
+        talk.age(300)
+    pipe = talks[0].path.with_name("pipe.jsonl")
+    os.mkfifo(pipe)
+    mend = break_at(talks[1], monkeypatch)
+    for dry_run in (True, False):
+        report = backfill(dry_run=dry_run)
+        assert (report.files, report.passed) == (2, {"unreadable": 1})
+    assert sorted(stored()) == sorted(talks[0].turns + talks[2].turns)
+    assert load(talks[1]).offset == 0
+    mend()
+    backfill([str(pipe), str(talks[1].path)])
+    assert sorted(stored()) == sorted(turn for talk in talks for turn in talk.turns)

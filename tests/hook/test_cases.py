@@ -8,13 +8,15 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from argus.hook import deliver, sessions, spool
+from argus.hook import deliver, sessions, spool, trouble
+from argus.hook.backfill import backfill
 from memory.models import CaptureReceipt, RawItem
 from tests.hook.ground import Home, Toll, settled, wait_until
 from tests.hook.talks import Talk, load, look_around, stored, tend
@@ -221,17 +223,54 @@ def test_it_takes_over_from_a_hook_that_was_killed_with_the_lock(wired: Home) ->
 
 def test_it_says_once_that_a_transcript_is_missing_and_reports_it(wired: Home) -> None:
     talk = Talk("claude", wired.path)
-    told = [wired.run("capture", "--client", "claude", stdin=talk.event("Stop")) for _ in range(5)]
-    assert [done.returncode for done in told] == [0] * 5
-    assert [done.stdout for done in told] == [""] * 5
-    said = [done.stderr for done in told if done.stderr]
-    assert len(said) == 1
-    assert talk.session in said[0]
-    log = (wired.argus / "log" / "argus-hook.log").read_text()
-    assert log.count("no transcript") == 1
+    told = []
+    for _ in range(3):
+        told.append(wired.run("capture", "--client", "claude", stdin=talk.event("Stop")))
+        settled(wired)
+    assert [(done.returncode, done.stdout) for done in told] == [(0, "")] * 3
+    # The first hook's child looks again before anybody is told.
+    assert [talk.session in done.stderr for done in told] == [False, True, False]
     deliver.flush(10)
     misses = CaptureReceipt.objects.as_pipeline().exclude(misses=[]).get().misses
     assert [(one["session"], one["reason"]) for one in misses] == [(talk.session, "no_transcript")]
+    # A path names the folder in which somebody worked.
+    assert "work-shop" not in json.dumps(misses)
+
+
+def test_it_says_nothing_of_a_transcript_that_comes_a_moment_later(wired: Home, toll: Toll) -> None:
+    talk = Talk("claude", wired.path)
+    late = threading.Timer(0.5, talk.say, ("One.", "Two."))
+    late.start()
+    tend(talk)
+    late.join()
+    assert stored() == talk.turns
+    assert not (wired.argus / "hook" / "troubles").exists()
+    assert not (wired.argus / "hook" / "misses.jsonl").exists()
+    assert [post for post in toll.posted() if post.get("misses")] == []
+
+
+@pytest.mark.parametrize("file", ["whole", "broken", "empty", "none"])
+def test_it_leaves_nothing_on_the_server_of_a_folder_where_the_person_said_no(
+    wired: Home, toll: Toll, tmp_path: Path, file: str
+) -> None:
+    quiet = tmp_path / "quiet"
+    quiet.mkdir()
+    (quiet / ".argus.json").write_text('{"enabled": false}')
+    talk = Talk("claude", wired.path, cwd=str(quiet))
+    if file != "none":
+        talk.say(*(("Hidden.", "Hidden, too.") if file != "empty" else ()))
+        with talk.path.open("ab") as handle:
+            handle.write({"broken": b"{broken\n", "empty": b'{"type":"mode"}\n'}.get(file, b""))
+    tend(talk, last_assistant_message="Hidden for good.")
+    tend(talk, "SessionEnd", reason="other")
+    if file != "none":
+        talk.age()
+    for _ in range(2):
+        look_around(Talk("claude", wired.path))
+    deliver.flush(10)
+    backfill()
+    assert CaptureReceipt.objects.as_pipeline().count() == 0
+    assert toll.requests == []
 
 
 def test_it_says_nothing_of_a_session_that_ends_before_it_began(wired: Home) -> None:
@@ -477,6 +516,28 @@ def test_it_stores_what_pi_heard_before_any_file_and_once_with_it(wired: Home) -
     talk.say("An answer.")
     tend(talk)
     assert stored() == talk.turns
+
+
+def test_it_sends_nothing_that_waits_while_pi_takes_a_prompt(wired: Home, toll: Toll) -> None:
+    other = Talk("claude", wired.path).say("One.", "Two.")
+    toll.mode = "status"
+    tend(other)
+    trouble.miss("claude", "gone", "no_transcript")
+    toll.mode = "pass"
+    (wired.argus / "hook" / "shut.json").unlink()
+    toll.requests.clear()
+    talk = Talk("pi", wired.path)
+    talk.turns.append(("user", "A prompt."))
+    row = talk._row("user", "A prompt.")[0]
+    tend(talk, "message_end", message=row["message"])
+    assert [[item["body"] for item in post["items"]] for post in toll.posted()] == [["A prompt."]]
+    assert len(spool.waiting()) == 1
+    # Its answer's event does.
+    talk.rows.append(row)
+    tend(talk.say("An answer."))
+    assert spool.waiting() == []
+    assert len(stored()) == 4
+    assert any(post.get("misses") for post in toll.posted())
 
 
 def test_it_marks_the_end_of_a_session_also_when_nothing_is_new(wired: Home) -> None:

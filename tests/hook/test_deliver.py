@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from argus.hook import deliver, home, sending, spool, trouble
+from argus.hook import deliver, home, sending, spool, tally, trouble
 from argus.hook.door import Door
 from argus.hook.reading import Gate
 from memory.models import CaptureReceipt
@@ -331,3 +331,57 @@ def test_it_drops_the_one_row_of_a_journal_that_the_server_refuses(wired: Home, 
     receipts = CaptureReceipt.objects.as_pipeline().exclude(misses=[])
     told = sorted(one["session"] for row in receipts for one in row.misses)
     assert told == sorted(set(names) - {"broken"})
+
+
+@pytest.mark.parametrize("status", [400, 413, 422])
+def test_it_gives_up_nothing_because_another_program_refuses_everything(
+    wired: Home, toll: Toll, status: int
+) -> None:
+    talk = Talk("claude", wired.path).say(QUESTION, ANSWER)
+    tend(talk)
+    over = Talk("claude", wired.path).say("All of it is stored.")
+    tend(over)
+    trouble.miss("claude", "gone", "no_transcript")
+    trouble.skipped("prompt", "claude", talk.session, "/work/shop", "timeout", 2000)
+    spoil(toll, mode="status", status=status)
+    tend(talk.say("And staging?"), "SessionEnd", reason="other")
+    open_door(wired)
+    tend(over, "SessionEnd", reason="other")
+    deliver.flush(10)
+    mend(toll)
+    deliver.flush(10)
+    assert stored(talk.session) == talk.turns
+    receipts = CaptureReceipt.objects.as_pipeline().order_by("id")
+    ended = {row.session_end["session"] for row in receipts if row.session_end}
+    assert ended == {talk.session, over.session}
+    assert [row.misses[0]["session"] for row in receipts if row.misses] == ["gone"]
+    skipped = toll.posted("/recall/skipped")[-1]["skipped"]
+    assert [one["session"] for one in skipped] == [talk.session]
+    assert deliver.flush(10).left == 0
+    assert not (wired.argus / "hook" / "aside").exists()
+
+
+def test_it_keeps_the_journals_when_another_program_answers(wired: Home, toll: Toll) -> None:
+    trouble.miss("claude", "gone", "no_transcript")
+    spoil(toll, mode="html")
+    deliver.flush(10)
+    mend(toll)
+    deliver.flush(10)
+    assert CaptureReceipt.objects.as_pipeline().exclude(misses=[]).count() == 1
+
+
+def test_it_counts_what_was_sent(wired: Home, toll: Toll) -> None:
+    assert tally.sent()["since"] == ""
+    talk = Talk("claude", wired.path).say("The token is ghp_" + "a1B2" * 9 + ".", ANSWER)
+    talk.rows.append({"type": "mode", "sessionId": talk.session})
+    tend(talk.write())
+    spoil(toll, mode="status", status=500)
+    tend(talk.say("And staging?"))
+    first = tally.sent()
+    assert (first["posts"], first["items"], first["filtered"]) == (1, 2, 1)
+    assert sum(first["redacted"].values()) == 1
+    mend(toll)
+    deliver.flush(10)
+    second = tally.sent()
+    assert (second["items"], second["since"]) == (3, first["since"])
+    assert second["last"] > first["last"]

@@ -8,7 +8,9 @@ import stat
 from pathlib import Path
 
 import pytest
+from django.utils import timezone
 
+from memory.access import authenticate, create_key
 from tests.hook.ground import Toll
 from tests.hook.installing import Person, mode, snapshot
 
@@ -233,7 +235,66 @@ def test_it_says_when_no_client_is_there(person: Person) -> None:
 def test_it_needs_a_key(person: Person) -> None:
     done = person.does("install", "--client", "claude")
     assert (done.returncode, done.stdout) == (1, "")
-    assert "a key is needed" in done.stderr
+    assert "createkey --scope capture,recall" in done.stderr
+    shown = person.does("install", "--client", "claude", "--dry-run")
+    assert shown.returncode == 0 and "Stop" in shown.stdout
+    assert not (person.home / ".argus").exists()
+
+
+def env(person: Person) -> dict[str, str]:
+    lines = (person.home / ".argus" / "env").read_text().splitlines()
+    return dict(line.split("=", 1) for line in lines)
+
+
+def may(key: str) -> list[str]:
+    row = authenticate(key, now=timezone.now())
+    return list(row.scopes) if row else []
+
+
+def test_it_keeps_no_key_that_may_more_than_hooks_need(served: Person) -> None:
+    told = served.installs("claude")
+    mine = env(served)["ARGUS_KEY"]
+    assert may(mine) == ["capture", "recall"]
+    assert env(served)["ARGUS_KEY_FROM"] == served.key.split("_")[1]
+    for key in (mine, env(served)["ARGUS_RECALL_KEY"]):
+        assert f"({key.split('_')[1]})" in told
+    kept = (served.home / ".argus").rglob("*")
+    assert not [
+        path for path in kept if path.is_file() and served.key.encode() in path.read_bytes()
+    ]
+    served.installs("claude")
+    assert env(served)["ARGUS_KEY"] == mine, "the same key makes no second one"
+    assert served.does("install", "--client", "claude").returncode == 0
+    assert env(served)["ARGUS_KEY"] == mine, "its own key is kept"
+
+
+def test_it_takes_another_key_and_gives_its_own_back(served: Person) -> None:
+    served.installs("claude")
+    mine = env(served)["ARGUS_KEY"]
+    exact = create_key(owner="me", scopes=["capture", "recall"])[0]
+    Person(served.home, served.url, exact).installs("claude")
+    assert env(served)["ARGUS_KEY"] == exact and "ARGUS_KEY_FROM" not in env(served)
+    assert may(mine) == [] and may(exact) == ["capture", "recall"]
+
+
+def test_it_warns_of_a_key_that_may_too_little(served: Person) -> None:
+    small = create_key(owner="me", scopes=["recall"])[0]
+    assert "may not capture" in Person(served.home, served.url, small).installs("claude")
+
+
+def test_it_installs_without_a_client_for_a_plugin(served: Person) -> None:
+    told = served.installs("none")
+    assert "next:" in told
+    assert not (served.home / ".claude").exists()
+    assert may(env(served)["ARGUS_KEY"]) == ["capture", "recall"]
+    assert (served.home / ".argus" / "lib" / "argus-hook").exists()
+
+
+def test_it_says_first_that_the_server_is_away(person: Person) -> None:
+    arguments = ["install", "--client", "claude", "--url", person.url, "--key-stdin"]
+    done = person.does(*arguments, stdin="argus_k\n")
+    assert done.stderr.startswith(f"argus-hook: {person.url} is away: connection refused")
+    assert "next:" in done.stdout
 
 
 def test_it_posts_the_prompt_where_the_server_is_on_this_machine(served: Person) -> None:
@@ -289,10 +350,10 @@ def test_it_posts_no_prompt_to_a_server_that_does_not_see_this_machines_files(
     person: Person, toll: Toll, key: str
 ) -> None:
     tunnelled = Person(person.home, toll.url, key)
-    # Health, two doors for the key, and then the proof: what another machine would say.
-    toll.script, toll.status = ["pass", "pass", "pass", "status"], 404
+    # Health, what the key may, and then the proof: what another machine would say.
+    toll.script, toll.status = ["pass", "pass", "status"], 404
     told = tunnelled.installs("claude", "--mode", "http")
-    assert toll.requests[3][1] == "/hook/here"
+    assert toll.requests[2][1] == "/hook/here"
     assert "a tunnel or a container" in told
     assert tunnelled.hooks()["UserPromptSubmit"][0]["type"] == "command"
     assert "Bearer" not in tunnelled.settings.read_text()

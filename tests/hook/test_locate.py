@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from argus.hook.locate import beside, find, name_of, readable
+from argus.hook.locate import beside, find, name_of, open_plain, readable
 
 UUID = "01999f3e-7a52-7e30-8f7c-0123456789ab"
 
@@ -70,6 +70,11 @@ def test_it_opens_neither_pipes_nor_folders(here: Path) -> None:
     assert not readable(str(here / "folder.jsonl"))
     assert not readable("a\0b.jsonl")
     assert not readable(make(here / "notes.txt"))
+    for path in (here / "pipe.jsonl", here / "folder.jsonl", Path("/dev/null"), Path("a\0b")):
+        with pytest.raises(OSError):
+            open_plain(str(path))
+    with open_plain(make(here / "own.jsonl")) as handle:
+        assert handle.read() == Path(here / "own.jsonl").read_bytes()
 
 
 def test_it_sees_the_other_sessions_of_a_folder_and_no_sub_agents(here: Path) -> None:

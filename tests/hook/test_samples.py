@@ -58,7 +58,7 @@ def test_it_stores_the_visible_turns_of_a_real_session_once(
     for stdin in told(sample, wired.path):
         event = Event(client, stdin)
         if capture._ours(event, settings):
-            tending.tend(event, capture._find(event), settings)
+            tending.tend(event, capture.find(event), settings)
     visible = {}
     for path in paths:
         for item in read(path, {"claude": "claude-code"}.get(client, client)):

@@ -85,7 +85,8 @@ def test_it_tells_away_from_wrong(person: Person) -> None:
 def test_it_tells_a_revoked_key(served: Person) -> None:
     served.installs("claude")
     env = served.home / ".argus" / "env"
-    env.write_text(env.read_text().replace(served.key, "argus_nobody_knows_it"))
+    env.write_text(f"ARGUS_URL={served.url}\nARGUS_KEY=argus_nobody_knows_it\n")
+    env.chmod(0o600)
     done = served.does("doctor")
     assert done.returncode == 1
     assert "unknown or revoked" in done.stdout
@@ -113,6 +114,92 @@ def test_it_tells_broken_settings_with_the_line(person: Person) -> None:
     person.wrote("{\n")
     told = person.does("status").stdout
     assert "broken" in told and "line 2" in told
+
+
+@pytest.mark.parametrize(
+    ("rules", "said"),
+    [
+        (None, ": on"),
+        ('{"project": "x"}', ": on, project x"),
+        ('{"enabled": false}', ": off, by "),
+        ('{"capture": false}', ": capture is off, by "),
+        ('{"recall": false}', ": recall is off, by "),
+        ('{"enabled": true,\n "recall" false}', "line 2, column 11"),
+        ('{"enabled": true,\n "Recall": false}', '"Recall" is none of'),
+    ],
+)
+def test_it_tells_what_holds_in_this_folder(person: Person, rules: str | None, said: str) -> None:
+    path = person.home / ".argus.json"
+    if rules is not None:
+        path.write_text(rules)
+    (row,) = [
+        line for line in person.does("status").stdout.splitlines() if line.startswith("this folder")
+    ]
+    assert str(person.home) in row and said in row
+    assert (str(path) in row) is (rules is not None and "project" not in rules)
+    assert said in person.does("doctor").stdout
+
+
+def test_it_tells_what_the_settings_and_the_shell_switch_off(person: Person) -> None:
+    person.installs("claude")
+    assert "off, by ARGUS_DISABLED" in person.does("status", ARGUS_DISABLED="1").stdout
+    with (person.home / ".argus" / "env").open("a") as handle:
+        handle.write("ARGUS_RECALL=false\n")
+    assert "recall is off, by ARGUS_RECALL in " in person.does("status").stdout
+
+
+def test_it_tells_a_plugin(person: Person) -> None:
+    person.wrote('{"enabledPlugins": {"argus@argus": true}}')
+    assert "claude     installed: as a plugin" in person.does("status").stdout
+    person.wrote('{"enabledPlugins": {"argus@argus": false, "x@y": true}}')
+    assert "claude     absent" in person.does("status").stdout
+
+
+def test_it_tells_whether_the_last_trouble_is_over(served: Person) -> None:
+    served.installs("claude")
+    log = served.home / ".argus" / "log"
+    log.mkdir()
+    (log / "argus-hook.log").write_text("2026-01-02T03:04:05.000Z nothing was recalled: x\n")
+
+    def row() -> str:
+        (found,) = [x for x in served.does("status").stdout.splitlines() if "last trouble" in x]
+        return found
+
+    assert "and the server answers now): nothing was recalled" in row()
+    sent = {"since": "2026-01-01T00:00:00.000Z", "last": "2026-01-03T00:00:00.000Z", "items": 7}
+    path = served.home / ".argus" / "hook" / "sent.json"
+    path.write_text(json.dumps({**sent, "redacted": {"github_token": 2}}))
+    told = served.does("status").stdout
+    assert "7 items since 2026-01-01T" in told and "redacted before: github_token 2" in told
+    assert "(2026-01-02T03:04:05.000Z, over since " in row()
+    env = served.home / ".argus" / "env"
+    env.write_text("ARGUS_URL=http://127.0.0.1:9\nARGUS_KEY=k\n")
+    assert "(2026-01-02T03:04:05.000Z):" in row()
+
+
+def test_it_tells_a_folder_where_others_write(served: Person) -> None:
+    served.installs("claude")
+    assert "others may write" not in served.does("doctor").stdout
+    (served.home / ".argus").chmod(0o777)
+    done = served.does("doctor")
+    assert done.returncode == 1 and f"chmod go-w {served.home}/.argus" in done.stdout
+
+
+def test_it_says_what_waits_in_a_sentence(person: Person) -> None:
+    assert "nothing waits" in person.does("spool").stdout
+    person.installs("claude")
+    spool = person.home / ".argus" / "hook" / "spool"
+    spool.mkdir(parents=True)
+    (spool / f"{1:020}-1.claude.s.post").write_text('{"key": "claude.s"}\n{"items": []}')
+    assert "1 batch waits (" in person.does("spool").stdout
+    done = person.does("flush")
+    assert done.returncode == 75
+    assert "nothing was sent (connection refused); 1 batch waits" in done.stdout
+
+
+def test_it_prints_the_help_when_nothing_is_asked(person: Person) -> None:
+    done = person.does()
+    assert done.returncode == 0 and "backfill" in done.stdout
 
 
 def test_it_counts_what_waits(person: Person) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
+from django.utils import timezone
 
+from memory.access import authenticate
 from tests.hook.installing import Person
 
 
@@ -54,6 +57,62 @@ def test_it_leaves_what_was_never_sent_and_what_the_server_keeps(person: Person)
     person.uninstalls("--purge", "--yes")
     assert there(person) == {"pg", "secret_key"}
     assert not person.settings.exists()
+
+
+def test_it_says_what_becomes_of_the_key_and_of_what_stays(person: Person) -> None:
+    key = "argus_0a1b2c3d_typed_by_the_person"
+    person = Person(person.home, key=key)
+    person.installs("claude")
+    told = person.uninstalls()
+    assert "the key 0a1b2c3d in" in told and "manage.py revokekey 0a1b2c3d" in told
+    (line,) = [line for line in told.splitlines() if line.startswith("to take what stays: ")]
+    subprocess.run(line.partition(": ")[2], shell=True, check=True)
+    assert there(person) == set()
+    person.installs("claude")
+    assert "revokekey 0a1b2c3d" in person.uninstalls("--purge")
+    assert key not in told
+
+
+def test_it_keeps_what_says_that_a_session_is_never_captured(person: Person) -> None:
+    person.installs("claude")
+    sessions = person.home / ".argus" / "hook" / "sessions" / "claude"
+    sessions.mkdir(parents=True)
+    (sessions / "secret.off").write_text("/x/secret.jsonl")
+    (sessions / "plain.json").write_text("{}")
+    (person.home / ".argus" / "hook" / "link").symlink_to(person.home)
+    told = person.uninstalls("--purge")
+    assert "1 sessions that ran while Argus was off" in told
+    left = [path for path in (person.home / ".argus").rglob("*") if path.is_file()]
+    assert left == [sessions / "secret.off"]
+
+
+def test_it_revokes_what_it_made(person: Person, server: str, key: str) -> None:
+    served = Person(person.home, server, key)
+    served.installs("claude")
+    env = (served.home / ".argus" / "env").read_text()
+    told = served.uninstalls("--purge")
+    made = [line.split("=")[1] for line in env.splitlines() if "=argus_" in line]
+    assert len(made) == 2
+    assert all(authenticate(one, now=timezone.now()) is None for one in made)
+    assert all(one.split("_")[1] in told for one in made)
+    assert authenticate(key, now=timezone.now()) is not None
+    assert there(served) == set()
+
+
+def test_it_takes_a_folder_with_it_that_it_made(person: Person) -> None:
+    extensions = person.home / ".pi" / "agent" / "extensions"
+    person.installs("pi")
+    person.installs("pi")
+    person.uninstalls()
+    assert not extensions.exists() and extensions.parent.exists()
+    person.installs("pi")
+    (extensions / "theirs.ts").write_text("x")
+    person.uninstalls()
+    assert [path.name for path in extensions.iterdir()] == ["theirs.ts"]
+    (extensions / "theirs.ts").unlink()
+    person.installs("pi")
+    person.uninstalls()
+    assert extensions.exists()
 
 
 def test_it_says_so_when_nothing_is_there(person: Person) -> None:
