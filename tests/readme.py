@@ -6,6 +6,7 @@ A test compares them, so that the README never says what the code no longer does
 from __future__ import annotations
 
 import ast
+import os
 import re
 import tokenize
 from collections.abc import Iterator
@@ -125,6 +126,9 @@ def settings_table() -> str:
 
 def hook_line() -> str:
     """The line that fetches the client, as a server with this code gives it."""
+    import django
+
+    django.setup()
     from argus.hookdoors import install_line
 
     return "\n".join(f"    {line}" for line in install_line().splitlines())
@@ -150,4 +154,5 @@ def filled(text: str) -> str:
 
 
 if __name__ == "__main__":
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.settings")
     README.write_text(filled(README.read_text()))
