@@ -22,10 +22,11 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def session(home: Path, name: str, folder: Path, text: str) -> None:
+def session(home: Path, name: str, folder: Path, text: str, *, uuid: str = "") -> None:
+    """A session's file, or one more turn of it."""
     row = {
         "type": "user",
-        "uuid": f"{name}-1",
+        "uuid": uuid or f"{name}-1",
         "parentUuid": None,
         "sessionId": name,
         "cwd": str(folder),
@@ -34,7 +35,8 @@ def session(home: Path, name: str, folder: Path, text: str) -> None:
     }
     place = home / ".claude" / "projects" / "p"
     place.mkdir(parents=True, exist_ok=True)
-    (place / f"{name}.jsonl").write_text(json.dumps(row) + "\n")
+    with (place / f"{name}.jsonl").open("a") as handle:
+        handle.write(json.dumps(row) + "\n")
 
 
 def told(home: Path, *options: str) -> dict[str, Any]:
@@ -64,6 +66,18 @@ def test_it_keeps_out_what_was_opted_out_and_says_so(home: Path) -> None:
         ("Harbor deploys from tags.", "harbor"),
         ("The gate opens at nine.", "plain"),
     }
+
+
+@pytest.mark.django_db
+def test_it_keeps_out_what_a_session_said_after_it_left_its_folder(home: Path) -> None:
+    secret, plain = home / "secret", home / "plain"
+    for folder in (secret, plain):
+        folder.mkdir()
+    (secret / ".argus.json").write_text('{"capture": false}')
+    session(home, "a", secret, "The zebra is alpha.")
+    session(home, "a", plain, "And so is the yak.", uuid="a-2")
+    session(home, "a", Path(""), "Nobody says where.", uuid="a-3")
+    assert told(home)["refused"] == {"opted_out": 3}
 
 
 @pytest.mark.django_db

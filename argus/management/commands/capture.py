@@ -7,6 +7,7 @@ from functools import cache
 
 from argus.hook import locate, optout, sessions
 from argus.hook.events import safe
+from memory.files import Rule
 from memory.management.commands import capture
 from memory.transcripts import Turn
 
@@ -14,16 +15,23 @@ from memory.transcripts import Turn
 CLIENTS = {source: client for client, source in locate.SOURCES.items()}
 
 
-def ruled(turn: Turn) -> Turn | None:
-    """The turn as its folder's `.argus.json` has it; None where it, or ARGUS_DISABLED when the
-    session ran, keeps it out."""
-    client = CLIENTS.get(turn.source)
-    if client and turn.session and sessions.disabled(client, safe(turn.session)):
-        return None
-    rules = look(turn.cwd)
-    if not rules.capture:
-        return None
-    return replace(turn, project=rules.project) if rules.project else turn
+class MachineRules:
+    """The rules as one run of the command meets them: a session's first folder counts as well."""
+
+    def __init__(self) -> None:
+        self.roots: dict[tuple[str, str], str] = {}
+
+    def __call__(self, turn: Turn) -> Turn | None:
+        """The turn as its folder's `.argus.json` has it; None where that, or the folder in which
+        its session began, or ARGUS_DISABLED when it ran, keeps it out."""
+        client = CLIENTS.get(turn.source)
+        if client and turn.session and sessions.disabled(client, safe(turn.session)):
+            return None
+        root = self.roots.setdefault((turn.source, turn.session), turn.cwd)
+        rules = look(turn.cwd or root)
+        if not (rules.capture and look(root).capture):
+            return None
+        return replace(turn, project=rules.project) if rules.project else turn
 
 
 @cache
@@ -34,4 +42,5 @@ def look(folder: str) -> optout.Rules:
 
 
 class Command(capture.Command):
-    rule = staticmethod(ruled)
+    def rule(self) -> Rule:
+        return MachineRules()

@@ -18,8 +18,9 @@ class Command(ArgusCommand):
         "exports, bookmarks, Markdown and text. A second run stores nothing."
     )
 
-    #: What the people of this machine keep out; argus knows where they say so.
-    rule: Rule = staticmethod(no_rule)
+    def rule(self) -> Rule:
+        """What the people of this machine keep out; argus knows where they say so."""
+        return no_rule
 
     def add_arguments(self, parser: CommandParser) -> None:
         super().add_arguments(parser)
@@ -43,7 +44,7 @@ class Command(ArgusCommand):
                     project=options["project"],
                     dry_run=options["dry_run"],
                     progress=not (options["no_progress"] or options["json"]),
-                    rule=self.rule,
+                    rule=self.rule(),
                 )
         except FileNotFoundError as error:
             raise CommandError(str(error), returncode=EXIT_USAGE) from error
