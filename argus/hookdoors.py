@@ -44,9 +44,6 @@ FILE = "argus-hook.pyz"
 #: Clients and events that are answered here; every other event of theirs is a command's.
 ANSWERED = {("claude", "UserPromptSubmit")}
 
-#: What `X-Argus-Disabled` may say without switching anything off.
-NOT_DISABLED = ("", "0", "false", "no", "off")
-
 #: What the asker writes into a file, and all of it.
 NONCE = re.compile(rb"[0-9a-f]{64}")
 
@@ -195,8 +192,8 @@ def answer(request: Request, client: str, event: str) -> Response:
 def switched_off(request: Request) -> bool:
     """Whether the person's own environment switches Argus off; a variable's bare name does not:
     its client sends it where nothing is set."""
-    said = request.headers.get("X-Argus-Disabled", "").strip().lower()
-    return said not in NOT_DISABLED and not said.startswith("$")
+    said = request.headers.get("X-Argus-Disabled", "").strip()
+    return optout.disabled({"ARGUS_DISABLED": said}) and not said.startswith("$")
 
 
 def on_this_machine(request: Request) -> bool:

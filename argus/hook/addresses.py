@@ -43,7 +43,6 @@ class Away(Exception):
         super().__init__(f"{told} ({detail})" if detail else told)
         self.why = why
         self.retry_after = retry_after
-        self.detail = detail
 
 
 class Address:

@@ -32,6 +32,13 @@ def look_around(event: Event, settings: dict[str, str], flush: bool) -> None:
     deadline = time.monotonic() + WORK_SECONDS
     since = installed()
     door = Door(settings)
+    try:
+        _see_to_all(event, door, since, flush, deadline)
+    finally:
+        door.tally.keep()
+
+
+def _see_to_all(event: Event, door: Door, since: float, flush: bool, deadline: float) -> None:
     own = safe(event.session)
     _remember(event, own)
     if flush:
@@ -46,7 +53,6 @@ def look_around(event: Event, settings: dict[str, str], flush: bool) -> None:
             break
         if name != own and not spool.waiting(f"{client}.{name}"):
             visit(client, name, path, door, deadline)
-    door.tally.keep()
 
 
 def _remember(event: Event, name: str) -> None:
@@ -79,7 +85,7 @@ def visit(client: str, name: str, path: str, door: Door, deadline: float) -> Non
     if held is None:
         return
     try:
-        session = sessions.load(client, name)
+        session = sessions.load(client, name, locate.name_of(client, path) if path else "")
         session.path = path or session.path
         idle = time.time() - changed_at(session.path)
         if idle < QUIET_SECONDS:
@@ -123,9 +129,11 @@ def _changed(event: Event, since: float, recent: float) -> list[tuple[str, str, 
         name = safe(locate.name_of(event.client, path))
         # For a prompt `known` holds only some, and it looks at new ones alone.
         new = path not in known and (not recent or sessions.written(event.client, name) < 0)
-        if not (new and locate.readable(path)):
+        # A second file of the event's own session is that one's business.
+        if not (new and name != safe(event.session) and locate.readable(path)):
             continue
         if changed_at(path) > since and not sessions.disabled(event.client, name):
+            name = sessions.name_for(event.client, path)
             found.append((changed_at(path), event.client, name, path))
     found.sort(reverse=True)
     return [(client, name, path) for _, client, name, path in found]

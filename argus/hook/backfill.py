@@ -76,7 +76,8 @@ def backfill(
             report.why = str(away)
             report.left += len(files) - at
             break
-        run.door.tally.keep()
+        finally:
+            run.door.tally.keep()
         done += size
         progress(done, total, report)
     return report

@@ -6,7 +6,10 @@ On the fast path of a plugin's hook (`installed`): what starts slowly is importe
 from __future__ import annotations
 
 import os
+import sys
+import time
 
+from argus.hook import home
 from argus.hook.peek import peek
 from argus.hook.quickjson import parse
 
@@ -40,6 +43,13 @@ KEY = "ARGUS_RECALL_KEY"
 #: Where the prompt is posted, on the server.
 _DOOR = "/hook/claude/UserPromptSubmit"
 _BEARER = "Bearer "
+
+#: Days for which a plugin that nobody hears of counts as one that runs.
+# Why: a session a month is the least of who still uses it; the settings know nothing of a plugin
+# whose folder is named on the command line.
+SEEN_DAYS = 30
+#: Bytes of the note that a plugin's hook leaves: a day and a path.
+NOTE_BYTES_MAX = 8_192
 
 #: Bytes of settings that a plugin's hook reads.
 SETTINGS_BYTES_MAX = 1_000_000
@@ -87,6 +97,35 @@ def _runs(handler: dict[str, object], event: str) -> bool:
     verb = {**EVENTS, **SUBAGENTS}.get(event, ("", 0))[0]
     script, sign, rest = line.partition("/.argus/lib/argus-hook")
     return bool(sign) and " -I -S " in script and rest.lstrip("'").startswith(f" {verb} --client ")
+
+
+def ran_as_plugin() -> None:
+    """Note, once a day, that a plugin ran and where it lies; silent where that cannot be."""
+    root, sign, rest = sys.argv[0].rpartition("/lib/")
+    if not (root.startswith("/") and sign and rest == "argus-hook"):
+        return
+    note = f"{time.strftime('%Y-%m-%d', time.gmtime())} {root}\n"
+    path = home.place("hook", "plugin")
+    try:
+        found = peek(path, NOTE_BYTES_MAX)
+        if found is None or found[0] != note:
+            home.private("hook")
+            home.write(path, note.encode("utf-8", "surrogateescape"))
+    except (OSError, ValueError):
+        pass
+
+
+def plugin_seen() -> tuple[str, str, bool]:
+    """The day on which a plugin ran last, where it lies, and whether it counts as running still;
+    ("", "", False) when none ever ran."""
+    try:
+        found = peek(home.place("hook", "plugin"), NOTE_BYTES_MAX)
+        day, _, root = found[0].rstrip("\n").partition(" ") if found else ("", "", "")
+        then = time.mktime(time.strptime(day, "%Y-%m-%d")) if day else 0.0
+    except (OSError, ValueError, OverflowError):
+        return "", "", False
+    fresh = time.time() - then < SEEN_DAYS * 86_400
+    return day, root, fresh and os.path.exists(os.path.join(root, "run.sh"))
 
 
 def door(url: str, settings: dict[str, str]) -> str:

@@ -136,7 +136,10 @@ def _where(options: argparse.Namespace) -> tuple[str, str]:
     if options.key_stdin:
         return url, sys.stdin.readline().strip()
     key = os.environ.get("ARGUS_KEY", "") or known.get("ARGUS_KEY", "")
-    if not key and asks and not options.dry_run:
+    asks = asks and not options.dry_run
+    if asks and key == known.get("ARGUS_KEY"):
+        key = _unless_refused(url, key)
+    if not key and asks:
         key = getpass.getpass("Key that may capture and recall (not shown): ").strip()
     return url, key
 
@@ -150,6 +153,17 @@ def _found() -> str:
         print(f"Argus answers at {home.URL}")
         return home.URL
     print(f"No Argus answers at {home.URL}: {standing.why}")
+    return ""
+
+
+def _unless_refused(url: str, key: str) -> str:
+    """The key that was kept, or "", said aloud, when the server knows it no more."""
+    from argus.hook import keys
+
+    standing = keys.stand(url, key)
+    if standing.accepted is not False:
+        return key
+    print(f"{url} refuses the key of {home.place('env')}: {standing.why}")
     return ""
 
 

@@ -6,6 +6,7 @@ Runs in detached children and in commands. Knows nothing about transcripts.
 from __future__ import annotations
 
 import json
+import os
 import time
 from dataclasses import dataclass
 from typing import Any, Callable
@@ -13,7 +14,7 @@ from typing import Any, Callable
 from argus.hook import home, sessions, spool, trouble
 from argus.hook.cleanse import cleanse
 from argus.hook.door import Door, Refused, doubtful
-from argus.hook.outbox import acknowledged, retry, send, sender
+from argus.hook.outbox import acknowledged, probe, retry, send, sender
 from argus.hook.wire import Away
 
 #: Rows of a journal in one post.
@@ -105,7 +106,17 @@ class _Flush:
                     self._settle_doubt()
                 self.tell(self.sent, len(names) - at - 1)
         if self.doubt is not None:
-            self.door.close(self.doubt[1])
+            self._probe(self.doubt[1])
+
+    def _probe(self, away: Away) -> None:
+        """No other post shows what it was that failed: an empty one does."""
+        try:
+            probe(self.door)
+        except Away:
+            if not self.door.shut:
+                self.door.close(away)
+        else:
+            self._settle_doubt()
 
     def _go_on_after(self, name: str, away: Away) -> bool:
         """Whether another session is tried after this failure."""
@@ -162,7 +173,11 @@ def _acknowledge(about: dict[str, Any]) -> None:
         same = session.generation == about.get("generation")
         if same and session.offset == about.get("start") and session.spooled >= about["end"]:
             session.offset, session.mark = about["end"], str(about.get("mark"))
+            read = sessions.written(session.client, session.name)
             sessions.save(session)
+            if read >= 0:
+                # Why: by when it was read last, it is known whether nobody captured since.
+                os.utime(sessions.file_of(session.client, session.name), (read, read))
     finally:
         sessions.leave(held)
 

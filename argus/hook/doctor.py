@@ -19,6 +19,9 @@ from argus.hook.status import in_here, waits
 # Why: a day's work of one person is a few megabytes; more means that nobody takes it.
 UNSENT_BYTES_FINE = 20_000_000
 
+#: The command that takes a key, whatever is kept.
+ANOTHER_KEY = "argus-hook install --key-stdin"
+
 
 @dataclass(frozen=True)
 class Row:
@@ -64,15 +67,16 @@ def _server(found: dict[str, Any]) -> Iterator[Row]:
         what = "http:// to another machine: key and transcripts can be read on their way"
         yield Row("wire", "warn", what, "Serve it by https, or reach it through a tunnel.")
     if not found["key"]:
-        yield Row("key", "fail", "no ARGUS_KEY in ~/.argus/env", "Run argus-hook install.")
+        yield Row("key", "fail", "no ARGUS_KEY in ~/.argus/env", f"Run {ANOTHER_KEY}.")
     elif not server["accepted"]:
-        fix = "Make one on the server, then run argus-hook install."
+        fix = f"Make one on the server, then run {ANOTHER_KEY}."
         yield Row("key", "fail", server["why"], fix)
     else:
         missing = [s for s in ("capture", "recall") if s not in server["scopes"]]
         if missing:
             what = f"the key may not {' or '.join(missing)}"
-            yield Row("key", "warn", what, "Make one with both scopes.")
+            fix = f"Make one with both scopes, then run {ANOTHER_KEY}."
+            yield Row("key", "warn", what, fix)
         else:
             yield Row("key", "ok", "may capture and recall")
 

@@ -55,10 +55,10 @@ class Event:
     `client`: claude, codex or pi; `name`: the client's own name of the event; `session`: its id as
     sent (`safe` makes a file's name of it); `transcript`, `agent_transcript`: paths; `last`: the
     last words of the assistant; `agent`: id of a sub-agent, "" in the main session; `message`: pi's
-    message of a message_end; `raw`: everything that was sent.
+    message of a message_end.
     """
 
-    __slots__ = ("client", *_TEXTS, "message", "raw")
+    __slots__ = ("client", *_TEXTS, "message")
 
     client: str
     name: str
@@ -73,7 +73,6 @@ class Event:
     agent_type: str
     agent_transcript: str
     message: dict[str, object] | None
-    raw: dict[str, object]
 
     def __init__(self, client: str, raw: dict[str, object]) -> None:
         self.client = client
@@ -85,7 +84,6 @@ class Event:
                 setattr(self, slot, "")
         message = raw.get("message")
         self.message = message if isinstance(message, dict) else None
-        self.raw = raw
 
 
 def read_event(client: str, descriptor: int = 0) -> Event | None:

@@ -80,6 +80,10 @@ def _inject(mode: str, client: str, via: str) -> None:
     if disabled():
         return
     tell()
+    if via == "plugin" and mode == "context":
+        from argus.hook.claude import ran_as_plugin
+
+        ran_as_plugin()
     rules = look(event.cwd, settings)
     if rules.why:
         complain("rules", rules.why)

@@ -23,6 +23,8 @@ CLIENTS = (claude.NAME, codex.NAME, pi.NAME)
 
 #: What stands in a diff where a key would.
 NEW_KEY = "[a new key that may only recall]"
+#: How a key is replaced.
+ANOTHER_KEY = "`argus-hook install --key-stdin` takes another key"
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,9 @@ def install(choices: Choices, consent: Callable[[str], bool]) -> Report:
     report = Report()
     standing = keys.stand(choices.url, choices.key)
     if standing.accepted is False:
-        raise RefusedError(f"{choices.url} refuses the key: {standing.why}; nothing was changed")
+        raise RefusedError(
+            f"{choices.url} refuses the key: {standing.why}; nothing was changed. {ANOTHER_KEY}"
+        )
     if standing.reason in ("address", "key"):
         raise RefusedError(f"{choices.url}: {standing.why}; nothing was changed", reason="address")
     if not standing.reached:
@@ -79,7 +83,9 @@ def install(choices: Choices, consent: Callable[[str], bool]) -> Report:
             f"{choices.url} is away: {standing.why}; what is said meanwhile waits on this machine"
         )
     elif choices.key and (lacking := sorted(set(keys.NEEDS) - set(standing.scopes))):
-        report.warnings.append(f"the key may not {' or '.join(lacking)}: that will not work")
+        report.warnings.append(
+            f"the key may not {' or '.join(lacking)}: that will not work. {ANOTHER_KEY}"
+        )
     if keys.plain(choices.url):
         report.warnings.append(
             f"{choices.url} is no https: key, prompts and transcripts can be read on their way"
@@ -91,12 +97,19 @@ def install(choices: Choices, consent: Callable[[str], bool]) -> Report:
         known = home.read_env().get(claude.KEY, "")
         report.diffs, report.done = show(plan, (choices.key, known, posted))
         return report
+    before = home.read_env()
     values, told = keys.kept(choices.url, choices.key, standing)
     report.done += told
+    mine = values.get(keys.FROM, before.get(keys.FROM))
+    if not standing.reached and values["ARGUS_KEY"] == choices.key and not mine:
+        report.warnings.append(
+            f"nobody knows what the key may do, and it is kept in {home.place('env')} as it is:"
+            " install again once the server answers, which then makes a smaller one of it"
+        )
     _settle(values, report)
     _write(plan, choices, report)
     if claude.NAME in choices.clients:
-        _give_back(choices.url)
+        _give_back(before, report)
     if codex.NAME in choices.clients:
         _trust(choices.trust, consent, report)
     report.done += _next(choices)
@@ -194,12 +207,19 @@ def _keyed(edit: Edit, choices: Choices, report: Report) -> Edit:
     return claude.plan(_claude())
 
 
-def _give_back(url: str) -> None:
-    """Revoke the small key where no hook has it any more."""
-    known = home.read_env().get(claude.KEY, "")
-    if known and known != claude.key():
-        keys.revoke(url, known)
+def _give_back(before: dict[str, str], report: Report) -> None:
+    """Revoke the small key that no hook has any more, on the server that made it: `before` are the
+    settings as they were."""
+    known = before.get(claude.KEY, "")
+    if not known or known == claude.key():
+        return
+    if home.read_env().get(claude.KEY) == known:
         home.write_env({claude.KEY: ""})
+    url = before.get("ARGUS_URL", home.URL)
+    if not keys.revoke(url, known):
+        report.warnings.append(
+            f"{url} is away: revoke the http hook's old key there by {keys.by_hand(known)}"
+        )
 
 
 def _settle(values: dict[str, str], report: Report) -> None:

@@ -47,6 +47,8 @@ class Heard:
     def __init__(self, session: Session) -> None:
         self.session = session
         self.rows: list[str] = []
+        #: Whether others are told what was found here.
+        self.noting = True
         #: Answers of all sessions that were ever insured.
         self.insured = frozenset(locate.names(home.place("hook", _FOLDER)))
 
@@ -72,7 +74,7 @@ class Heard:
             kept = _recall(name)
             if -SLOW_SECONDS <= at - kept["at"] <= FAST_SECONDS:
                 posted = posted or (name == own and kept["posted"] > 0)
-                if not kept["posted"]:
+                if not kept["posted"] and self.noting:
                     # Its own session need not post it any more.
                     _note(name, kept["at"], found=True)
         if posted:

@@ -6,7 +6,6 @@ again. Knows nothing about where the files come from or who is told.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import time
 from dataclasses import dataclass, field
@@ -61,12 +60,14 @@ class Past:
         """Read one file and send nothing."""
         if self._forbidden(client, path):
             return
-        name = _name(client, path)
+        name = sessions.name_for(client, path)
         session = self._session(client, name, path)
         with locate.open_plain(path) as handle:
             start = reading.begin(handle, session)
-            base = os.path.basename(path)
-            for batch in reading.batches(handle, base, start, self._gate(session)):
+            base, gate = os.path.basename(path), self._gate(session)
+            # What was counted before and not told yet is no part of this.
+            session.carried, gate.heard.noting = {}, False
+            for batch in reading.batches(handle, base, start, gate):
                 tell(batch)
         self.report.files += 1
 
@@ -74,7 +75,7 @@ class Past:
         """Send one file; waits as the server asks. Raises Away when that took too long."""
         if self._forbidden(client, path):
             return
-        name = _name(client, path)
+        name = sessions.name_for(client, path)
         self.answered = time.monotonic()
         failed, answered, spooling = 0, self.answered, False
         while True:
@@ -117,13 +118,15 @@ class Past:
             quiet = time.time() - os.stat(path).st_mtime > insurance.IDLE_SECONDS
             ends = quiet and not session.ended and os.stat(path).st_size != session.size
             end = {"reason": "end of file"} if ends else None
-            gate, whole = self._gate(session), not session.spooled
+            gate, whole, read = self._gate(session), not session.spooled, False
             try:
-                sending.advance(session, self.door, gate, end=end, spooling=spooling, tell=tell)
+                read = sending.advance(
+                    session, self.door, gate, end=end, spooling=spooling, tell=tell
+                )
             except Unreadable as error:
                 sending.unreadable(session, error)
                 raise
-            if end:
+            if end and read:
                 session.ended = trouble.stamp(time.time())
             if whole and not gate.early:
                 session.since = ""
@@ -170,16 +173,6 @@ class Past:
             add(report.reasons, reason, count)
         for reason, count in counts.redacted.items():
             add(report.redacted, reason, count)
-
-
-def _name(client: str, path: str) -> str:
-    """The name of the file's state; a second file of the same session has one of its own."""
-    name = safe(locate.name_of(client, path))
-    known = sessions.load(client, name).path
-    same = not known or os.path.realpath(known) == os.path.realpath(path)
-    if same or not locate.readable(known):
-        return name
-    return f"{name}.{hashlib.sha256(path.encode('utf-8', 'replace')).hexdigest()[:12]}"
 
 
 def add(counts: dict[str, int], name: str, count: int = 1) -> None:

@@ -17,6 +17,7 @@ from typing import Any, BinaryIO
 from argus.hook import optout, repository, trouble
 from argus.hook.cleanse import cleanse, said_nothing_else
 from argus.hook.counts import Counts
+from argus.hook.forks import Ancestors
 from argus.hook.insurance import Heard
 from argus.hook.limits import fit, shallow
 from argus.hook.locate import SOURCES
@@ -91,6 +92,7 @@ class Gate:
     ) -> None:
         self.session, self.since, self.project, self.live = session, since, project, live
         self.heard = Heard(session)
+        self.ancestors = Ancestors(session)
         #: What was told of rules that cannot be read.
         self._told: set[str] = set()
         #: Whether a turn was left out because of `since`.
@@ -99,13 +101,14 @@ class Gate:
     def judge(self, turn: Turn, counts: Counts) -> str:
         """The turn as the JSON of an item; "" when it was left out and counted."""
         when = turn.occurred_at
+        cwd = turn.cwd or self.session.cwd
+        # Before anything is left out: where a session began, holds for its later turns.
+        self.session.root = self.session.root or cwd
         if self.since and when is not None and when.isoformat() < self.since:
             self.early = True
             return self._out("before", counts)
-        cwd = turn.cwd or self.session.cwd
-        self.session.root = self.session.root or cwd
         rules = self.rules(cwd)
-        if rules is None:
+        if rules is None or self.ancestors.forbid(turn):
             return self._out("opted_out", counts)
         if len(turn.body) > ITEM_BYTES_MAX // 4 and len(turn.body.encode()) > ITEM_BYTES_MAX:
             return self._out("oversized", counts)

@@ -40,6 +40,9 @@ def advance(
         session.spooled, session.spooled_mark = session.offset, session.mark
     with locate.open_plain(session.path) as handle:
         start = reading.begin(handle, session)
+        if not start:
+            # Also of a file that was begun anew: what is left out of it now.
+            session.since = gate.since
         name, size = os.path.basename(session.path), os.fstat(handle.fileno()).st_size
         last: Batch | None = None
         for batch in reading.batches(handle, name, start, gate, deadline):

@@ -12,7 +12,7 @@ import json
 import os
 import time
 
-from argus.hook import home
+from argus.hook import home, locate
 from argus.hook.events import safe
 from argus.hook.locate import names
 
@@ -97,6 +97,19 @@ _FIELDS = (
 def file_of(client: str, name: str, suffix: str = ".json") -> str:
     """The file about a session with this ending."""
     return home.place("hook", "sessions", client, name + suffix)
+
+
+def name_for(client: str, path: str) -> str:
+    """The name of the state about this file; a second file of a session has one of its own."""
+    # Why here: the hook of a prompt marks sessions, and starts fast.
+    import hashlib
+
+    name = safe(locate.name_of(client, path))
+    known = load(client, name).path
+    same = not known or os.path.realpath(known) == os.path.realpath(path)
+    if same or not locate.readable(known):
+        return name
+    return f"{name}.{hashlib.sha256(path.encode('utf-8', 'replace')).hexdigest()[:12]}"
 
 
 def load(client: str, name: str, session: str = "") -> Session:

@@ -5,7 +5,6 @@ Reads, asks the server at most a few cheap questions, changes nothing.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 from dataclasses import asdict, dataclass
@@ -26,6 +25,8 @@ from argus.hook import (
     trouble,
     wiring,
 )
+from argus.hook.locate import names
+from argus.hook.outbox import ASIDE
 from memory.errors import RefusedError
 
 
@@ -44,6 +45,7 @@ def status(*, ask_server: bool = True) -> dict[str, Any]:
     known = home.read_env()
     url = known.get("ARGUS_URL", home.URL)
     standing = keys.stand(url, known.get("ARGUS_KEY", "")) if ask_server else None
+    read = [sessions.written(*one) for one in sessions.every()]
     build = (edits.read(home.place("lib", bundle.DIGEST)) or b"").decode("ascii", "replace").strip()
     return {
         "url": url,
@@ -55,12 +57,14 @@ def status(*, ask_server: bool = True) -> dict[str, Any]:
         "clients": [asdict(look(name)) for name in (claude.NAME, codex.NAME, pi.NAME)],
         "capture": home.on(known, "ARGUS_CAPTURE"),
         "recall": home.on(known, "ARGUS_RECALL"),
-        "sessions": sum(1 for _ in sessions.every()),
-        "last_read": _last_read(),
+        "sessions": len(read),
+        "last_read": trouble.stamp(max(read)) if read else "",
+        "kept_out": _kept_out(),
         "sent": tally.sent(),
         "unsent": unsent(),
-        "skipped_recalls": _rows("skipped.jsonl"),
-        "misses": _rows("misses.jsonl"),
+        "refused": len(names(home.place("hook", ASIDE))),
+        "skipped_recalls": _rows("skipped"),
+        "misses": _rows("misses"),
         "last_trouble": _last(home.place("log", "argus-hook.log")),
     }
 
@@ -112,8 +116,7 @@ def _look_hooks(name: str) -> Look:
     text = wiring.decode(path, data)
     ours = wiring.places(text, name)
     if not ours:
-        plugin = name == claude.NAME and _plugin(json.loads(text))
-        return Look(name, "installed" if plugin else "absent", "as a plugin" if plugin else path)
+        return _look_plugin(json.loads(text)) if name == claude.NAME else Look(name, "absent", path)
     problems = []
     missing = [event for event in events if event not in {place[0] for place in ours}]
     if missing:
@@ -127,11 +130,17 @@ def _look_hooks(name: str) -> Look:
     return Look(name, "partial" if missing else "installed", path, tuple(problems))
 
 
-def _plugin(settings: dict[str, Any]) -> bool:
-    """Whether Claude Code runs our plugin, as its settings say."""
+def _look_plugin(settings: dict[str, Any]) -> Look:
+    """Whether Claude Code runs our plugin, as its settings say, or as the plugin noted itself."""
     plugins = settings.get("enabledPlugins")
     named = plugins if isinstance(plugins, dict) else {}
-    return any(on is True and name.startswith("argus@") for name, on in named.items())
+    said = [on is True for name, on in named.items() if name.startswith("argus@")]
+    day, root, runs = claude.plugin_seen()
+    seen = f", last seen {day} in {root}" if day else ""
+    if any(said) or (runs and not said):
+        return Look(claude.NAME, "installed", f"as a plugin{seen}")
+    was = f" (a plugin{seen})" if seen else ""
+    return Look(claude.NAME, "absent", f"{claude.settings()}{was}")
 
 
 def _programs(handler: dict[str, Any]) -> list[str]:
@@ -202,8 +211,13 @@ def lines(found: dict[str, Any]) -> list[str]:
     waiting = found["unsent"]
     read = f", the last one read {found['last_read']}" if found["last_read"] else ""
     told.append(f"sessions   {found['sessions']} known{read}")
+    if found["kept_out"]:
+        told.append(f"           {_counted(found['kept_out'], 'session')} kept out for good")
     told.append(f"sent       {_sent(found['sent'])}")
     told.append(f"unsent     {waits(waiting['files'], waiting['bytes'])}")
+    if found["refused"]:
+        posts = _counted(found["refused"], "post")
+        told.append(f"refused    {posts} kept in {home.place('hook', ASIDE)}: the log says why")
     if found["skipped_recalls"] or found["misses"]:
         told.append(f"skipped    {found['skipped_recalls']} recalls wait to be reported")
         told.append(f"missed     {found['misses']} transcripts wait to be reported")
@@ -245,19 +259,21 @@ def _trouble(found: dict[str, Any]) -> str:
     return f"last trouble ({when}{over}): {what}"
 
 
-def _last_read() -> str:
-    """When what was said was last handed to the server or the spool; "" when it never was."""
-    instants = []
-    for client, name in sessions.every():
-        with contextlib.suppress(OSError):
-            path = home.place("hook", "sessions", client, name + ".json")
-            instants.append(os.stat(path).st_mtime)
-    return trouble.stamp(max(instants)) if instants else ""
+def _counted(count: int, what: str) -> str:
+    return f"1 {what} is" if count == 1 else f"{count} {what}s are"
+
+
+def _kept_out() -> int:
+    """Sessions that ran while Argus was off, and are never captured."""
+    top = home.place("hook", "sessions")
+    every = (name for client in names(top) for name in names(os.path.join(top, client)))
+    return sum(name.endswith(sessions.OFF) for name in every)
 
 
 def _rows(name: str) -> int:
-    data = edits.read(home.place("hook", name))
-    return (data or b"").count(b"\n")
+    """Lines of a journal, and of the part of it that was taken and not settled yet."""
+    parts = (edits.read(home.place("hook", name + end)) or b"" for end in (".jsonl", ".taken"))
+    return sum(data.count(b"\n") for data in parts)
 
 
 def _last(path: str) -> str:

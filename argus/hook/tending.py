@@ -56,6 +56,13 @@ def tend(event: Event, path: str, settings: dict[str, str]) -> None:
     deadline = time.monotonic() + WORK_SECONDS
     installed()
     door = Door(settings)
+    try:
+        _see_to(event, path, door, deadline)
+    finally:
+        door.tally.keep()
+
+
+def _see_to(event: Event, path: str, door: Door, deadline: float) -> None:
     said = event.message is not None
     if spool.waiting() and not said:
         # Why not then: a message comes with a prompt, and whoever answers it needs the machine.
@@ -89,7 +96,6 @@ def tend(event: Event, path: str, settings: dict[str, str]) -> None:
             break
     if not door.shut and not said:
         deliver.tell_journals(door)
-    door.tally.keep()
 
 
 def _await(event: Event) -> str:

@@ -43,9 +43,23 @@ def uninstall(clients: tuple[str, ...], *, purge: bool = False, yes: bool = Fals
             report.done.append(f"{edit.path}: {'removed' if edit.after is None else 'ours is out'}")
     if claude.NAME in clients:
         _revoke(report)
+        _tell_plugin(purge, report)
     if not any(look(name).state != "absent" for name in CLIENTS):
         _leave(purge, report)
     return report
+
+
+def _tell_plugin(purge: bool, report: Report) -> None:
+    """A plugin is Claude Code's to remove; until then what it needs stays."""
+    if purge:
+        # Why: the note is ours, and nobody who purges waits until it is old.
+        _remove(home.place("hook", "plugin"))
+    found = look(claude.NAME)
+    if found.state == "installed":
+        report.done.append(
+            f"{claude.NAME} runs us {found.path}: remove it there; until then {home.place()} stays"
+            f" (if nobody uses it, remove {home.place('hook', 'plugin')} and uninstall again)"
+        )
 
 
 def _removal(name: str) -> Edit:

@@ -18,7 +18,7 @@ __all__ = ["Answer", "Away", "encode", "request"]
 
 #: Seconds for a connection, of the total.
 CONNECT_SECONDS_MAX = 0.3
-#: Bytes of an answer's head, and of its body when the caller names no other.
+#: Bytes of an answer's head, and of its body.
 HEAD_BYTES_MAX = 65_536
 BODY_BYTES_MAX = 4_000_000
 #: Bytes that are handed to the system at once.
@@ -68,22 +68,19 @@ def request(
     body: bytes | None = None,
     seconds: float = 2.0,
     connect: float = CONNECT_SECONDS_MAX,
-    headers: dict[str, str] | None = None,
-    cap: int = BODY_BYTES_MAX,
 ) -> Answer:
     """Send one request to `url` + `path` and return the answer, whatever its status.
 
-    `seconds` bounds everything, `connect` the connection. `body` is sent as JSON unless `headers`
-    name another type. Raises Away.
+    `seconds` bounds everything, `connect` the connection. `body` is sent as JSON. Raises Away.
     """
     deadline = time.monotonic() + seconds
     address = Address(url)
-    head = _head(method, address.prefix + path, address.authority, key, body, headers)
+    head = _head(method, address.prefix + path, address.authority, key, body)
     until = min(deadline, time.monotonic() + connect)
     try:
         channel = _connect(address, until, deadline)
         try:
-            return _exchange(channel, head, body, deadline, cap, method)
+            return _exchange(channel, head, body, deadline)
         finally:
             channel.close()
     except _socket.timeout:
@@ -108,14 +105,7 @@ def _told(error: OSError) -> Away:
     return Away("unreachable", detail=error.strerror or name)
 
 
-def _head(
-    method: str,
-    path: str,
-    authority: str,
-    key: str,
-    body: bytes | None,
-    headers: dict[str, str] | None,
-) -> bytes:
+def _head(method: str, path: str, authority: str, key: str, body: bytes | None) -> bytes:
     given = {
         "Host": authority,
         "User-Agent": "argus-hook",
@@ -127,7 +117,6 @@ def _head(
     if body is not None:
         given["Content-Type"] = "application/json"
         given["Content-Length"] = str(len(body))
-    given.update(headers or {})
     lines = [f"{method} {path or '/'} HTTP/1.1", *(f"{k}: {v}" for k, v in given.items())]
     for line in lines:
         # A break in a key or a header would be a second header, or a second request.
@@ -178,14 +167,7 @@ def _tls(channel: _socket.socket, host: str, deadline: float) -> _socket.socket:
         raise
 
 
-def _exchange(
-    channel: _socket.socket,
-    head: bytes,
-    body: bytes | None,
-    deadline: float,
-    cap: int,
-    method: str,
-) -> Answer:
+def _exchange(channel: _socket.socket, head: bytes, body: bytes | None, deadline: float) -> Answer:
     stream = _Stream(channel, deadline)
     try:
         stream.send(head + (body or b"")[:_PIECE_BYTES])
@@ -197,17 +179,17 @@ def _exchange(
         status, headers = stream.head()
         if status >= 200:
             break
-    if method == "HEAD" or status in (204, 304):
+    if status in (204, 304):
         return Answer(status, headers, b"")
     if "chunked" in headers.get("transfer-encoding", "").lower():
-        return Answer(status, headers, stream.chunks(cap))
+        return Answer(status, headers, stream.chunks())
     length = headers.get("content-length")
     if length is None:
-        return Answer(status, headers, stream.rest(cap))
+        return Answer(status, headers, stream.rest())
     if not (length.isascii() and length.isdigit()):
         raise Away("http", detail="a length that is none")
-    if len(length) > 15 or int(length) > cap:
-        raise Away("large", detail=f"an answer of more than {cap} bytes")
+    if len(length) > 15 or int(length) > BODY_BYTES_MAX:
+        raise Away("large", detail=f"an answer of more than {BODY_BYTES_MAX} bytes")
     return Answer(status, headers, stream.exactly(int(length)))
 
 
@@ -273,13 +255,13 @@ class _Stream:
         del self.held[:size]
         return data
 
-    def rest(self, cap: int) -> bytes:
+    def rest(self) -> bytes:
         while self.more():
-            if len(self.held) > cap:
-                raise Away("large", detail=f"an answer of more than {cap} bytes")
+            if len(self.held) > BODY_BYTES_MAX:
+                raise Away("large", detail=f"an answer of more than {BODY_BYTES_MAX} bytes")
         return bytes(self.held)
 
-    def chunks(self, cap: int) -> bytes:
+    def chunks(self) -> bytes:
         data = bytearray()
         while True:
             digits = self.line(HEAD_BYTES_MAX).partition(";")[0].strip()
@@ -289,7 +271,7 @@ class _Stream:
                 raise Away("http", detail="a chunk without a length") from None
             if size <= 0:
                 return bytes(data)
-            if len(data) + size > cap:
-                raise Away("large", detail=f"an answer of more than {cap} bytes")
+            if len(data) + size > BODY_BYTES_MAX:
+                raise Away("large", detail=f"an answer of more than {BODY_BYTES_MAX} bytes")
             data += self.exactly(size)
             self.line(HEAD_BYTES_MAX)

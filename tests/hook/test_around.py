@@ -82,6 +82,52 @@ def test_it_leaves_to_a_backfill_what_was_said_while_it_was_not_installed(wired:
     assert sorted(stored()) == sorted(over.turns + on.turns)
 
 
+def test_it_sees_the_gap_of_a_session_whose_post_still_waited(wired: Home, toll: Toll) -> None:
+    talk = Talk("claude", wired.path).say("One.", "Two.")
+    toll.mode = "status"
+    tend(talk)
+    talk.say("To nobody.", "By nobody.").age()
+    state = wired.argus / "hook" / "sessions" / "claude" / f"{talk.session}.json"
+    os.utime(state, (time.time() - DAY, time.time() - DAY))
+    since(wired, time.time() - 1)
+    toll.mode = "pass"
+    (wired.argus / "hook" / "shut.json").unlink()
+    # Sends what waits in the spool first.
+    look_around(Talk("claude", wired.path))
+    assert stored() == talk.turns[:2]
+    assert load(talk).offset > 0
+    backfill()
+    assert stored() == talk.turns
+
+
+def test_it_reads_a_second_copy_of_a_session_once(wired: Home, toll: Toll) -> None:
+    talk = Talk("claude", wired.path).say("One.", "Two.")
+    since(wired, 1.0)
+    tend(talk)
+    copy = talk.path.parent.with_name("-copy") / talk.path.name
+    copy.parent.mkdir()
+    copy.write_bytes(talk.data())
+    os.utime(copy, (time.time() - 120, time.time() - 120))
+    beside = Talk("claude", wired.path)
+    beside.path = copy.with_name(beside.path.name)
+    look_around(beside)
+    asked = len(toll.requests)
+    for _ in range(2):
+        look_around(beside)
+        look_around(Talk("claude", wired.path))
+    assert len(toll.requests) == asked
+    assert load(talk).path == str(talk.path)
+    assert {sessions.load(*one).id for one in sessions.every()} >= {talk.session}
+    assert stored() == talk.turns
+
+    # The copy, too, is one of a session that is off from now on.
+    sessions.disable("claude", talk.session)
+    copy.write_bytes(talk.say("Off.").data())
+    os.utime(copy, (time.time() - 120, time.time() - 120))
+    look_around(beside)
+    assert stored() == talk.turns[:2]
+
+
 def test_it_visits_no_old_session_for_a_prompt(wired: Home, toll: Toll) -> None:
     talk = Talk("claude", wired.path).say("One.", "Two.")
     tend(talk)

@@ -6,12 +6,13 @@ import argparse
 import json
 import os
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from argus.hook import deliver, sessions, spool
+from argus.hook import deliver, sessions, spool, tally
 from argus.hook.backfill import backfill, command, lines
 from memory.models import CaptureReceipt, RawItem, Session
 from tests.hook.ground import Home, Toll
@@ -75,6 +76,81 @@ def test_it_leaves_out_what_was_said_before_a_day_and_takes_it_later(wired: Home
     backfill()
     assert len(stored()) == 3
     assert backfill().posted == 0
+
+
+def test_it_leaves_out_a_session_that_began_before_a_day_in_a_folder_that_is_none_of_ours(
+    wired: Home, tmp_path: Path
+) -> None:
+    closed, plain = tmp_path / "closed", tmp_path / "plain"
+    closed.mkdir()
+    plain.mkdir()
+    (closed / ".argus.json").write_text('{"enabled": false}')
+    talk = Talk("claude", wired.path).say("Old.", "Older.", "Late.")
+    for row, folder in zip(talk.rows, (closed, closed, plain), strict=True):
+        row["cwd"] = str(folder)
+    talk.rows[2]["timestamp"] = "2026-11-20T09:00:00.000Z"
+    talk.path.write_bytes(talk.data())
+    report = backfill(since="2026-11-15T00:00:00+00:00")
+    assert report.reasons == {"before": 2, "opted_out": 1}
+    assert stored() == []
+
+
+def test_it_takes_later_what_it_left_out_of_a_file_that_was_written_anew(wired: Home) -> None:
+    day = "2026-11-15T00:00:00+00:00"
+    talk = Talk("claude", wired.path).say("Gone.")
+    talk.rows[0]["timestamp"] = "2026-11-20T09:00:00.000Z"
+    talk.path.write_bytes(talk.data())
+    backfill(since=day)
+    talk.path.unlink()
+    talk.rows.clear()
+    talk.say("Old.", "Late.")
+    talk.rows[1]["timestamp"] = "2026-11-20T09:00:00.000Z"
+    talk.path.write_bytes(talk.data())
+    assert backfill(since=day).reasons == {"before": 1}
+    assert backfill().stored == 1
+    assert "Old." in {words for _, words in stored()}
+
+
+def test_it_notes_nothing_of_an_answer_and_counts_nothing_twice_in_a_dry_run(wired: Home) -> None:
+    talk = Talk("claude", wired.path).say("Where is it?")
+    tend(talk, last_assistant_message="In the attic.")
+    note = next((wired.argus / "hook" / "insured").iterdir())
+    before = note.read_bytes()
+    fork = Talk("claude", wired.path)
+    row = fork._row("assistant", "In the attic.")[0]
+    fork.rows = [{**row, "timestamp": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")}]
+    fork.write()
+    session = load(talk)
+    session.carried = {"seen": 5, "filtered": 5, "posted": 0, "reasons": {"plumbing": 5}}
+    sessions.save(session)
+    report = backfill(dry_run=True)
+    assert (report.posted, report.reasons) == (1, {})
+    assert note.read_bytes() == before
+
+
+def test_it_counts_what_was_sent_before_the_server_went(
+    wired: Home, toll: Toll, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("argus.hook.reading.BATCH_ITEMS_MAX", 1)
+    Talk("claude", wired.path).say("One.", "Two.").age()
+    toll.script, toll.mode, toll.status = ["pass"], "status", 401
+    assert backfill().left == 1
+    assert tally.sent()["items"] == 1
+
+
+def test_it_does_not_hold_a_session_for_over_that_it_could_not_read_to_its_end(
+    wired: Home, toll: Toll, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("argus.hook.spool.SPOOL_FILES_MAX", 0)
+    monkeypatch.setattr("argus.hook.past.PAUSE_SECONDS", 0.1)
+    talk = Talk("claude", wired.path).say("Poison.").age(90_000)
+    toll.mode, toll.status, toll.poison = "status", 500, (b"Poison",)
+    backfill()
+    assert load(talk).ended == ""
+    toll.mode = "pass"
+    (wired.argus / "hook" / "shut.json").unlink(missing_ok=True)
+    backfill()
+    assert Session.objects.get(key=talk.session).ended_at
 
 
 def test_it_passes_over_what_is_no_session_of_the_person(wired: Home) -> None:

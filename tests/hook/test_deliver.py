@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from argus.hook import deliver, home, sending, spool, tally, trouble
+from argus.hook import deliver, home, sending, sessions, spool, tally, trouble
 from argus.hook.door import Door
 from argus.hook.reading import Gate
 from memory.models import CaptureReceipt
@@ -222,6 +222,10 @@ STUMBLES: dict[str, dict[str, Any]] = {
 }
 
 
+def door_is_shut(home: Home) -> bool:
+    return (home.argus / "hook" / "shut.json").exists()
+
+
 def open_door(home: Home) -> None:
     (home.argus / "hook" / "shut.json").unlink(missing_ok=True)
 
@@ -254,6 +258,44 @@ def test_it_sets_aside_what_the_server_always_fails_at(
     deliver.flush(30)
     assert stored(ill.session) == ill.turns
     assert list((wired.argus / "hook" / "aside").iterdir()) == []
+
+
+@pytest.mark.parametrize("how", STUMBLES.values(), ids=STUMBLES)
+def test_it_sets_aside_what_the_server_fails_at_when_nothing_else_waits(
+    wired: Home, toll: Toll, how: dict[str, Any]
+) -> None:
+    ill = Talk("claude", wired.path).say("One.", "Poison.", "Three.")
+    spoil(toll, poison=(b"Poison",), **how)
+    tend(ill)
+    for number in range(4):
+        assert len(spool.waiting()) == 1, number
+        open_door(wired)
+        deliver.flush(30, patient=False)
+    assert spool.waiting() == []
+    assert stored() == [ill.turns[0], ill.turns[2]]
+    assert len(list((wired.argus / "hook" / "aside").iterdir())) == 1
+
+
+@pytest.mark.parametrize("other", [{"mode": "html"}, {"mode": "status"}], ids=["html", "refused"])
+def test_it_holds_nothing_against_the_only_post_while_the_server_takes_none(
+    wired: Home, toll: Toll, other: dict[str, Any]
+) -> None:
+    talk = Talk("claude", wired.path).say(QUESTION, ANSWER)
+    spoil(toll, mode="html")
+    tend(talk)
+    spoil(toll, status=422, **other)
+    for _ in range(5):
+        open_door(wired)
+        # The post is met by a page, and what it is probed with as well, or it is refused.
+        toll.script = ["html"]
+        toll.requests.clear()
+        deliver.flush(30, patient=False)
+        assert [len(post["items"]) for post in toll.posted()] == [2, 0]
+        assert door_is_shut(wired)
+    mend(toll)
+    deliver.flush(30)
+    assert stored() == talk.turns
+    assert not (wired.argus / "hook" / "aside").exists()
 
 
 def test_it_is_not_held_up_by_two_sessions_that_the_server_fails_at(
@@ -368,6 +410,20 @@ def test_it_keeps_the_journals_when_another_program_answers(wired: Home, toll: T
     mend(toll)
     deliver.flush(10)
     assert CaptureReceipt.objects.as_pipeline().exclude(misses=[]).count() == 1
+
+
+def test_it_counts_what_it_sent_before_it_gave_way_to_another(
+    wired: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions, "LOCK_SECONDS", 0.1)
+    talk = Talk("pi", wired.path)
+    row = talk._row("user", "A prompt.")[0]
+    held = sessions.take(f"pi.{talk.session}")
+    assert held is not None
+    tend(talk, "message_end", message=row["message"])
+    sessions.leave(held)
+    assert stored() == [("user", "A prompt.")]
+    assert tally.sent()["items"] == 1
 
 
 def test_it_counts_what_was_sent(wired: Home, toll: Toll) -> None:

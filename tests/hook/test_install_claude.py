@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from django.utils import timezone
 
 from memory.access import authenticate, create_key
+from memory.models import AccessKey
 from tests.hook.ground import Toll
-from tests.hook.installing import Person, mode, snapshot
+from tests.hook.installing import ROOT, Person, mode, snapshot
 
 THEIRS = """{
     "model": "opus",   "permissions": {"allow": ["Bash(ls:*)"]},
@@ -275,6 +279,77 @@ def test_it_takes_another_key_and_gives_its_own_back(served: Person) -> None:
     Person(served.home, served.url, exact).installs("claude")
     assert env(served)["ARGUS_KEY"] == exact and "ARGUS_KEY_FROM" not in env(served)
     assert may(mine) == [] and may(exact) == ["capture", "recall"]
+
+
+def revoke(key: str) -> None:
+    AccessKey.objects.filter(prefix=key.split("_")[1]).update(revoked_at=timezone.now())
+
+
+def at_a_terminal(person: Person, typed: str) -> tuple[int, str]:
+    """Install with somebody to ask; the exit code and what was said."""
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-m", "argus.hook", "install", "--client", "claude"],
+        stdin=theirs,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env={"HOME": str(person.home), "PATH": person.path, "PYTHONPATH": str(ROOT)},
+        cwd=person.home,
+        text=True,
+        # Why: without a terminal of its own the key is asked where stdin is.
+        start_new_session=True,
+    ) as done:
+        assert done.stdout is not None
+        said = ""
+        # Why: what was typed before the question is thrown away.
+        while "not shown" not in said and (sign := done.stdout.read(1)):
+            said += sign
+        os.write(ours, f"{typed}\n".encode())
+        said += done.stdout.read()
+    os.close(ours)
+    os.close(theirs)
+    return done.returncode, said
+
+
+def test_it_asks_for_another_key_where_the_kept_one_is_revoked(served: Person) -> None:
+    served.installs("claude")
+    mine = env(served)["ARGUS_KEY"]
+    revoke(mine)
+    done = served.does("install", "--client", "claude")
+    assert done.returncode == 1 and "argus-hook install --key-stdin" in done.stderr
+    assert "install --key-stdin" in served.does("doctor").stdout
+    exact = create_key(owner="me", scopes=["capture", "recall"])[0]
+    code, said = at_a_terminal(served, exact)
+    assert code == 0 and "refuses the key of " in said, said
+    assert env(served)["ARGUS_KEY"] == exact and exact not in said
+
+
+def test_it_warns_of_a_key_that_nobody_could_be_asked_about(
+    served: Person, person: Person, toll: Toll
+) -> None:
+    behind = Person(person.home, toll.url, served.key)
+    toll.close()
+    assert "nobody knows what the key may do" in behind.installs("claude")
+    assert env(behind)["ARGUS_KEY"] == served.key
+    toll.open()
+    assert "nobody knows" not in behind.installs("claude")
+    toll.close()
+    assert "nobody knows" not in behind.does("install", "--client", "claude").stderr
+
+
+def test_it_revokes_the_small_key_where_it_was_made(served: Person, toll: Toll) -> None:
+    served.installs("claude")
+    path, small = served.home / ".argus" / "env", env(served)["ARGUS_RECALL_KEY"]
+    # Made by another server, of which the one at the new address knows nothing.
+    foreign = "argus_0a1b2c3d_made_elsewhere"
+    for address, warned in ((toll.url, False), ("http://127.0.0.1:9", True)):
+        known = {**env(served), "ARGUS_URL": address, "ARGUS_RECALL_KEY": foreign}
+        path.write_text("".join(f"{name}={value}\n" for name, value in known.items()))
+        told = served.installs("claude")
+        assert ("revokekey 0a1b2c3d" in told) is warned
+        assert env(served)["ARGUS_RECALL_KEY"] not in (foreign, small)
+    # The machine's own key, and the small one.
+    assert [method for method, path, _ in toll.requests if path == "/keys"].count("DELETE") == 2
 
 
 def test_it_warns_of_a_key_that_may_too_little(served: Person) -> None:

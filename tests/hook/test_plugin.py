@@ -204,3 +204,29 @@ def test_it_replaces_its_own_folder_and_nothing_else(built: Path, tmp_path: Path
     with pytest.raises(FileExistsError):
         plugin.plugin(str(tmp_path), "1.2.4")
     assert (tmp_path / "letters").read_text() == "dear"
+
+
+def test_it_is_seen_where_no_settings_name_it(built: Path, tmp_path: Path) -> None:
+    person, note = Person(tmp_path), tmp_path / ".argus" / "hook" / "plugin"
+    asks(built, "recall", tmp_path, HOME=str(tmp_path))
+    assert not note.exists(), "a prompt writes nothing"
+    asks(built, "context", tmp_path, HOME=str(tmp_path))
+    day, _, root = note.read_text().rstrip("\n").partition(" ")
+    assert root == str(built)
+    written = note.stat().st_mtime_ns
+    asks(built, "context", tmp_path, HOME=str(tmp_path))
+    assert note.stat().st_mtime_ns == written
+    seen = f"as a plugin, last seen {day} in {built}"
+    assert f"claude     installed: {seen}" in person.does("status").stdout
+    told = person.does("doctor").stdout
+    assert "no client has our hooks" not in told and seen in told
+    assert seen in person.uninstalls()
+    note.write_text(f"2020-01-01 {built}\n")
+    assert "absent" in (told := person.does("status").stdout) and "last seen 2020-01-01" in told
+    assert "no client has our hooks" in person.does("doctor").stdout
+
+
+def test_it_is_not_waited_for_by_who_purges(built: Path, tmp_path: Path) -> None:
+    asks(built, "context", tmp_path, HOME=str(tmp_path))
+    assert "as a plugin" not in Person(tmp_path).uninstalls("--purge", "--yes")
+    assert not (tmp_path / ".argus" / "hook").exists()

@@ -209,3 +209,20 @@ def test_it_counts_what_waits(person: Person) -> None:
     found = json.loads(person.does("spool", "--json").stdout)
     assert found["files"] == 1
     assert found["bytes"] == 5
+
+
+def test_it_counts_what_is_kept_out_refused_and_taken(person: Person) -> None:
+    hook = person.home / ".argus" / "hook"
+    for folder in ("sessions/claude", "sessions/pi", "aside"):
+        (hook / folder).mkdir(parents=True)
+    for name in ("claude/a.off", "claude/b.off", "claude/b.json", "pi/c.off"):
+        (hook / "sessions" / name).write_text("{}")
+    (hook / "aside" / "1.post").write_text("{}")
+    (hook / "skipped.jsonl").write_text("{}\n")
+    (hook / "skipped.taken").write_text("{}\n{}\n")
+    (hook / "misses.taken").write_text("{}\n")
+    told = person.does("status").stdout
+    assert "1 known, the last one read 20" in told
+    assert "3 sessions are kept out for good" in told
+    assert f"1 post is kept in {hook}/aside" in told
+    assert "3 recalls wait" in told and "1 transcripts wait" in told

@@ -99,7 +99,7 @@ def test_it_tells_a_page_from_json():
         got = request(raw.url, "GET", "/x", "k")
     with pytest.raises(Away) as caught:
         got.json()
-    assert (caught.value.why, caught.value.detail) == ("json", "status 200, text/html")
+    assert caught.value.why == "json" and "status 200, text/html" in str(caught.value)
 
 
 def test_it_reads_when_the_server_wants_to_be_asked_again():
@@ -270,7 +270,7 @@ def test_it_speaks_tls_with_a_server_whose_certificate_is_known(certificate, mon
 def test_it_sends_nothing_to_a_server_whose_certificate_nobody_signed(certificate):
     with saying(tls(certificate)) as raw:
         error = away(f"https://localhost:{raw.port}", seconds=5)
-    assert error.why == "certificate" and "self" in error.detail
+    assert error.why == "certificate" and "self" in str(error)
     assert not raw.heard
 
 
