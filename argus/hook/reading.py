@@ -247,6 +247,7 @@ def _batches(
         found = Reading()
         window = Window(handle, position + size, bool(session.agent))
         source = SOURCES[session.client]
+        # A window is a file in all that an adapter asks of one.
         drawn = read_open(window, name, source, position, found)  # type: ignore[arg-type]
         for item in drawn:
             # Until the next item is asked for, the offset is the start of this one's line.

@@ -146,7 +146,8 @@ def _envelope(session: Session, batch: Batch, end: dict[str, str] | None) -> dic
         ]
     if end is not None:
         told["session_end"] = {**end, "session": name}
-    return cleanse(told, {})  # type: ignore[no-any-return]
+    cleansed: dict[str, Any] = cleanse(told, {})
+    return cleansed
 
 
 def _move(session: Session, batch: Batch, acknowledged: bool) -> None:

@@ -38,4 +38,5 @@ def late(source: str | Callable[[], str]) -> re.Pattern[str]:
     Flags stand in the source. A function gives the source when it is needed. A pattern that is
     wrong raises re.error at its first use.
     """
+    # Said to be what it stands for, so that its users are checked as users of a pattern.
     return Late(source)  # type: ignore[return-value]

@@ -48,7 +48,7 @@ def said(prompt: str = ASKED, **more: Any) -> dict[str, Any]:
     """What the client posts, as far as it matters and beyond."""
     return {
         "session_id": "s1",
-        "transcript_path": "/root/.claude/projects/x/s1.jsonl",
+        "transcript_path": "/home/dev/.claude/projects/x/s1.jsonl",
         "cwd": "/src/harbor",
         "permission_mode": "default",
         "hook_event_name": "UserPromptSubmit",
@@ -176,7 +176,9 @@ def served(tmp_path: Path, settings: LazySettings) -> Iterator[Path]:
         server.shutdown()
 
 
-def install(place: Path, *tools: str, shell: str = "sh") -> tuple[subprocess.CompletedProcess, str]:  # type: ignore[type-arg]
+def install(
+    place: Path, *tools: str, shell: str = "sh"
+) -> tuple[subprocess.CompletedProcess[str], str]:
     """Run the page's line with these tools alone; what it ran, and with which arguments."""
     page = Client().get("/hook/").content.decode()
     (line,) = [line for line in page.splitlines() if line.startswith("sh -c")]
@@ -288,7 +290,7 @@ def test_it_asks_for_a_key_that_may_recall() -> None:
         (b"\xff\xfe", 400, "parse_error"),
         ({}, 422, "invalid"),
         ([], 422, "invalid"),
-        (said(prompt=None), 422, "invalid"),  # type: ignore[arg-type]
+        ({**said(), "prompt": None}, 422, "invalid"),
         (said(cwd="/" + "x" * 5_000), 422, "invalid"),
     ],
 )

@@ -27,7 +27,7 @@ ROLES = ("user", "assistant")
 class Talk:
     """One session's file. `turns` are the (role, words) that were said, in order."""
 
-    def __init__(self, client: str, home: Path, cwd: str = "/work/shop", session: str = "") -> None:
+    def __init__(self, client: str, home: Path, cwd: str = "/src/shop", session: str = "") -> None:
         self.client, self.cwd = client, cwd
         self.session = session or str(uuid.uuid4())
         self.turns: list[tuple[str, str]] = []

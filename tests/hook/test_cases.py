@@ -404,7 +404,7 @@ def test_it_lets_no_secret_and_nothing_private_leave_or_reach_the_disk(
 ) -> None:
     secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     folder = "ghp_" + "z9Y8x7W6v5U4t3S2r1Q0p9O8n7M6l5K4j3I2"
-    talk = Talk("claude", wired.path, cwd=f"/work/{folder}")
+    talk = Talk("claude", wired.path, cwd=f"/src/{folder}")
     talk.say(
         f"Use {secret} and <private>my diary</private> please.", "Done.", "<private>all</private>"
     )

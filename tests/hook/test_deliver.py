@@ -384,7 +384,7 @@ def test_it_gives_up_nothing_because_another_program_refuses_everything(
     over = Talk("claude", wired.path).say("All of it is stored.")
     tend(over)
     trouble.miss("claude", "gone", "no_transcript")
-    trouble.skipped("prompt", "claude", talk.session, "/work/shop", "timeout", 2000)
+    trouble.skipped("prompt", "claude", talk.session, "/src/shop", "timeout", 2000)
     spoil(toll, mode="status", status=status)
     tend(talk.say("And staging?"), "SessionEnd", reason="other")
     open_door(wired)

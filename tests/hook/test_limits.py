@@ -40,7 +40,7 @@ def test_it_stores_turns_whose_names_are_too_long(
     wired: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(wired.path))
-    talk = Talk("claude", wired.path, cwd="/work/" + "deep/" * 1_000).say("One.", "Two.", "Three.")
+    talk = Talk("claude", wired.path, cwd="/src/" + "deep/" * 1_000).say("One.", "Two.", "Three.")
     for row in talk.rows:
         row["uuid"] = row["uuid"] * 20
         row["parentUuid"] = row["parentUuid"] and row["parentUuid"] * 20

@@ -114,7 +114,7 @@ def test_it_knows_a_file_that_is_another_one_now(tmp_path: Path) -> None:
 
 def test_it_takes_secrets_out_of_every_text_of_an_item(tmp_path: Path) -> None:
     secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
-    talk = Talk("claude", tmp_path, cwd=f"/work/{secret}").say(f"Use {secret}.")
+    talk = Talk("claude", tmp_path, cwd=f"/src/{secret}").say(f"Use {secret}.")
     talk.rows[0]["gitBranch"] = secret
     talk.path.write_bytes(talk.data())
     found = read(talk.path)

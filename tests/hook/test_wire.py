@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,9 +20,9 @@ from tests.hook.rawserver import Raw, answer, hear, saying
 OK = answer("200 OK", b'{"text":"x"}')
 
 
-def away(url: str, **options: object) -> Away:
+def away(url: str, **options: Any) -> Away:
     with pytest.raises(Away) as caught:
-        request(url, "GET", "/x", "k", **options)  # type: ignore[arg-type]
+        request(url, "GET", "/x", "k", **options)
     return caught.value
 
 
