@@ -11,7 +11,8 @@ demo: venv  ## the bundled sessions through the whole pipeline, then where to lo
 	@$(RUN) demo
 
 test: venv  ## all tests, on a PostgreSQL of their own
-	@.venv/bin/python -m pytest -q -n $(PYTEST_WORKERS) --dist loadfile $(PYTEST)
+	@.venv/bin/python -m pytest -q -n $(PYTEST_WORKERS) --dist loadfile \
+	    --no-loadscope-reorder $(PYTEST)
 
 test-clients: venv  ## the same hooks in the real clients, fetched from npm into .clients (needs node)
 	@mkdir -p .clients && cp tests/realclients/package.json .clients/

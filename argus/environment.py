@@ -40,6 +40,12 @@ def _database_url(value: SecretStr) -> SecretStr:
     return value
 
 
+def _redis_url(value: SecretStr) -> SecretStr:
+    if urlsplit(value.get_secret_value()).scheme not in ("redis", "rediss", "unix"):
+        raise ValueError("allowed: redis://USER:PASSWORD@HOST:PORT/NUMBER")
+    return value
+
+
 def _bind(value: str) -> str:
     host, _, port = value.rpartition(":")
     if not host or not port.isdigit() or not 1 <= int(port) <= 65535:
@@ -54,8 +60,14 @@ def _home(value: Path) -> Path:
     return path
 
 
+def _within(path: Path, folder: Path) -> bool:
+    """Whether the path is that folder or below it, wherever links lead."""
+    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
+
+
 HttpUrl = Annotated[str, AfterValidator(_http_url)]
 DatabaseUrl = Annotated[SecretStr, AfterValidator(_database_url)]
+RedisUrl = Annotated[SecretStr, AfterValidator(_redis_url)]
 
 
 class Environment(BaseSettings):
@@ -83,7 +95,23 @@ class Environment(BaseSettings):
     owner_database_url: DatabaseUrl | None = Field(
         None,
         description="The owner's role, for `migrate` and other owner commands. "
-        "Needed with ARGUS_DATABASE_URL only.",
+        "Needed with ARGUS_DATABASE_URL only. Never by way of a pooler.",
+    )
+    pooled: bool = Field(
+        False,
+        description="ARGUS_DATABASE_URL and ARGUS_REPLICA_URL lead through a pooler that gives a "
+        "connection for one transaction (pgbouncer: pool_mode = transaction).",
+    )
+    replica_url: DatabaseUrl | None = Field(
+        None,
+        description="The application's role at a streaming standby: recall searches there while "
+        "it keeps up. Unset: at the primary.",
+    )
+    replica_lag_seconds: float = Field(
+        5.0,
+        ge=1,
+        le=600,
+        description="How far behind a standby may be before recall searches at the primary.",
     )
     secret_key: SecretStr | None = Field(
         None,
@@ -161,9 +189,51 @@ class Environment(BaseSettings):
     impact_share: float = Field(
         0.1, ge=0, le=1, description="Share of injections that are checked for having been used."
     )
+    vault: Annotated[Path, AfterValidator(_home)] | None = Field(
+        None,
+        description="The folder of Markdown files that notes are exported to. Unset: no vault.",
+    )
+    vault_confidentiality: Literal["public", "internal", "restricted", "secret"] = Field(
+        "internal", description="The highest confidentiality that may lie in the vault."
+    )
+    vault_retired: Literal["remove", "keep"] = Field(
+        "remove",
+        description="What becomes of a retired note's file: gone, or kept in `_retired/`. One with "
+        "words of yours is kept in any case.",
+    )
+    vault_lowercase: bool = Field(
+        False,
+        description="Lower-case file names, for devices that tell no case apart.",
+    )
+    vault_git: bool = Field(
+        False, description="Commit each export that changed something, in the vault's repository."
+    )
+    vault_every_minutes: int = Field(
+        15, ge=0, le=1440, description="How often the worker exports. 0: only when it is told to."
+    )
+    metrics_loopback: bool = Field(
+        False,
+        description="Give `/metrics` without a key to whoever asks from this machine itself, not "
+        "through a proxy.",
+    )
     workers: int = Field(2, ge=1, le=64, description="Background worker processes.")
+    redis_url: RedisUrl | None = Field(
+        None,
+        description="A Redis that hands tasks to the workers. Unset: PostgreSQL does. Schedules "
+        "and everything else stay in PostgreSQL.",
+    )
     process_every_minutes: int = Field(
         5, ge=1, le=1440, description="How often the worker runs the pipeline."
+    )
+    reconcile_hours: int = Field(
+        24,
+        ge=0,
+        le=8_760,
+        description="How often the worker replays a sample of the record against its notes. "
+        "0: only when it is told to.",
+    )
+    reconcile_sample: int = Field(
+        20, ge=1, le=10_000, description="Units that one such look distills again."
     )
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
         "INFO", description="The least level that is logged (to standard error)."
@@ -183,6 +253,19 @@ class Environment(BaseSettings):
         require(self.rerank_url is not None, "rerank_model", "ARGUS_RERANK_URL")
         require(self.rerank_prompts, "rerank_url", "ARGUS_RERANK_PROMPTS")
         require(self.owner_database_url is not None, "database_url", "ARGUS_OWNER_DATABASE_URL")
+        require(self.replica_url is not None, "database_url", "ARGUS_REPLICA_URL")
+        require(self.pooled, "database_url", "ARGUS_POOLED")
+        urls = [one for one in (self.database_url, self.replica_url) if one is not None]
+        if len({urlsplit(one.get_secret_value()).path for one in urls}) > 1:
+            raise ValueError(
+                "ARGUS_REPLICA_URL names another database than ARGUS_DATABASE_URL; allowed: the "
+                "same, since a standby is a copy"
+            )
+        if self.vault is not None and _within(self.home, self.vault):
+            raise ValueError(
+                f"ARGUS_VAULT is {str(self.vault)!r}, which holds ARGUS_HOME with its keys; "
+                "allowed: a folder of its own"
+            )
         if self.debug and not self.local:
             raise ValueError(
                 "ARGUS_DEBUG shows settings and source to whoever connects; allowed only while "

@@ -85,6 +85,11 @@ class Cluster:
         return self.root / "server.log"
 
 
+def folder(home: Path) -> Path:
+    """Where the server of this home keeps its data. Starts nothing, touches nothing."""
+    return _place(home).data
+
+
 def url(home: Path, role: str = APP, database: str = DATABASE) -> str:
     """The address of the server of this home, for a role. Starts nothing, touches nothing."""
     place = urlencode({"host": str(_place(home).run)})

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from http import HTTPStatus
 
-from django.db import Error, connection
+from django.conf import settings
+from django.db import Error, InterfaceError, OperationalError, connection
 from django.db.migrations.executor import MigrationExecutor
-from django.http import HttpRequest, JsonResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import render
+from django.template.loader import get_template
 from django.views.decorators.http import require_safe
+
+from argus.policy import THEMED
 
 #: When to ask again.
 RETRY_SECONDS = 5
@@ -41,14 +47,38 @@ def readyz(request: HttpRequest) -> JsonResponse:
     )
 
 
-def not_found(request: HttpRequest, exception: Exception) -> JsonResponse:
-    """404 for a path that nobody serves."""
+def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """404 for a path that nobody serves, or that is not for whoever asks."""
+    if request.path.startswith(THEMED):
+        told = {"title": "There is no such page", "detail": "Or it is not for you to see."}
+        if getattr(request, "htmx", False):
+            return render(request, "ui/_problem.html", told, status=404)
+        return render(request, "ui/404.html", told, status=404)
     return _problem(404, "not_found", "Nothing is served at this path.")
 
 
-def broken(request: HttpRequest) -> JsonResponse:
+def broken(request: HttpRequest) -> HttpResponse:
     """500 for a fault of ours; what it was stands in the log, never in the answer."""
+    away = isinstance(sys.exc_info()[1], OperationalError | InterfaceError)
+    if request.path.startswith(THEMED):
+        # Why without the request: what broke may be what the frame of a page asks for.
+        told = {"away": away, "retry_seconds": RETRY_SECONDS}
+        response = HttpResponse(
+            get_template("ui/500.html").render(told), status=503 if away else 500
+        )
+        if away:
+            response["Retry-After"] = str(RETRY_SECONDS)
+        return response
     return _problem(500, "broken", "Argus made a mistake; the log says which.")
+
+
+def locked_out(request: HttpRequest, *args: object, **kwargs: object) -> HttpResponse:
+    """429 for a login that was tried too often."""
+    wait = settings.LOCKED_OUT_MINUTES
+    told = {"title": "Too many attempts", "detail": f"Try again in {wait} minutes."}
+    response = render(request, "ui/404.html", told, status=429)
+    response["Retry-After"] = str(wait * 60)
+    return response
 
 
 def _problem(status: int, code: str, detail: str) -> JsonResponse:

@@ -15,7 +15,10 @@ from django.db import connection
 from argus import owner
 
 #: Commands of ours that see to the database themselves, or must work without one.
-BY_THEMSELVES = frozenset({"migrate", "up", "down", "doctor", "demo"})
+BY_THEMSELVES = frozenset({"migrate", "up", "down", "doctor", "demo", "restore"})
+
+#: With these nothing is asked of a database.
+WITHOUT_ONE = frozenset({"-h", "--help", "--check"})
 
 ROOMS = frozenset({"argus", "memory", "review", "recall", "exporter"})
 
@@ -24,7 +27,7 @@ def make_ready(arguments: list[str]) -> None:
     """Check or mend the database for the command in these arguments; OwnerProblem says why not."""
     name = arguments[1] if len(arguments) > 1 else ""
     ours = get_commands().get(name) in ROOMS and name not in BY_THEMSELVES
-    if not ours or {"-h", "--help"} & set(arguments):
+    if not ours or WITHOUT_ONE & set(arguments):
         return
     if not settings.ARGUS.embedded and (found := owner.problems(owner.look())):
         raise owner.OwnerProblem(" ".join(found))

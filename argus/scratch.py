@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -33,8 +33,11 @@ DROP_TRIES_MAX = 20
 
 
 @contextmanager
-def scratch(rows: Sequence[Copied] = ()) -> Iterator[str]:
+def scratch(
+    rows: Sequence[Copied] = (), *, furnish: Callable[[], None] | None = None
+) -> Iterator[str]:
     """A migrated database with these rows of the real one; its name. Not inside a transaction.
+    `furnish` makes its tables in another way.
 
     Raises OwnerProblem when the owner may not make databases, in words that say what to do.
     """
@@ -42,19 +45,19 @@ def scratch(rows: Sequence[Copied] = ()) -> Iterator[str]:
         raise OwnerProblem("A throwaway database cannot be made inside a transaction.")
     real = dict(connection.settings_dict)
     name = f"{_prefix(real['NAME'])}{secrets.token_hex(6)}"
-    with _connected(_owner_of(real)) as keeper:
+    with connected(owner_of(real)) as keeper:
         sweep(keeper, real["NAME"])
         # Held until this connection ends, however it ends: who can take it may drop the database.
         keeper.execute("SELECT pg_advisory_lock(hashtextextended(%s, 0))", [name])
         try:
             _create(keeper, name)
-            with _pointed(name):
-                _furnish()
+            with pointed(name):
+                (furnish or _furnish)()
                 if rows:
                     _copy(rows, real)
                 yield name
         finally:
-            _drop(keeper, name)
+            drop(keeper, name)
 
 
 def sweep(keeper: psycopg.Connection, database: str) -> list[str]:
@@ -72,7 +75,7 @@ def sweep(keeper: psycopg.Connection, database: str) -> list[str]:
         if not row or not row[0]:
             continue
         try:
-            _drop(keeper, name)
+            drop(keeper, name)
             gone.append(name)
         except psycopg.errors.ObjectInUse:
             # A backend of the killed process is still at its last statement: the next run's.
@@ -82,10 +85,34 @@ def sweep(keeper: psycopg.Connection, database: str) -> list[str]:
     return gone
 
 
+def lying() -> list[str]:
+    """Those of `standing` that no living process holds; drops none. Inside a transaction: what it
+    tries is let go at its end."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT name FROM unnest(%s::text[]) name"
+            " WHERE pg_try_advisory_xact_lock(hashtextextended(name, 0)) ORDER BY 1",
+            [standing()],
+        )
+        return [name for (name,) in cursor.fetchall()]
+
+
+def standing() -> list[str]:
+    """All throwaway databases of this one, whoever holds them: each may have the record in it."""
+    prefix = _prefix(connection.settings_dict["NAME"])
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT datname::text FROM pg_database WHERE starts_with(datname, %s)"
+            " AND substr(datname, %s) ~ '^[0-9a-f]{12}$' ORDER BY 1",
+            [prefix, len(prefix) + 1],
+        )
+        return [name for (name,) in cursor.fetchall()]
+
+
 def leftovers() -> list[str]:
-    """Sweep now, outside any run: for the doctor, and for whoever purges. The names dropped."""
+    """Sweep now, outside any run: for whoever purges. The names dropped."""
     real = dict(connection.settings_dict)
-    with _connected(_owner_of(real)) as keeper:
+    with connected(owner_of(real)) as keeper:
         return sweep(keeper, real["NAME"])
 
 
@@ -93,7 +120,7 @@ def _prefix(database: str) -> str:
     return f"{database[:NAME_CHARACTERS_MAX]}{MARK}"
 
 
-def _owner_of(real: dict[str, Any]) -> dict[str, Any]:
+def owner_of(real: dict[str, Any]) -> dict[str, Any]:
     """The owner's settings for the same database."""
     owner = settings.OWNER_DATABASE
     if owner is None:
@@ -103,7 +130,7 @@ def _owner_of(real: dict[str, Any]) -> dict[str, Any]:
     return {**owner, "NAME": real["NAME"]}
 
 
-def _connected(at: dict[str, Any]) -> psycopg.Connection:
+def connected(at: dict[str, Any]) -> psycopg.Connection:
     """A connection of our own, beside Django's."""
     names = {"dbname": "NAME", "user": "USER", "password": "PASSWORD", "host": "HOST"}
     given = {key: at[name] for key, name in names.items() if at[name]}
@@ -136,7 +163,7 @@ def _furnish() -> None:
 
 
 @contextmanager
-def _pointed(name: str) -> Iterator[None]:
+def pointed(name: str) -> Iterator[None]:
     """Django's default connection, in every thread that opens one, is to this database."""
     configured = connections.settings["default"]
     before = configured["NAME"], connection.settings_dict["NAME"]
@@ -159,7 +186,7 @@ def _copy(rows: Sequence[Copied], real: dict[str, Any]) -> None:
     Constraints between tables and vector indexes are in the way of a bulk load: the first are not
     needed where nothing is written any more, the second are made anew when the rows are there.
     """
-    with as_owner(), _connected(real) as source, connection.cursor() as cursor:
+    with as_owner(), connected(real) as source, connection.cursor() as cursor:
         tables = [one.table for one in rows]
         cursor.execute(
             "SELECT conrelid::regclass::text, conname FROM pg_constraint WHERE contype = 'f'"
@@ -200,7 +227,7 @@ def _copy_table(one: Copied, source: psycopg.Connection, target: psycopg.Connect
             write.write(block)
 
 
-def _drop(keeper: psycopg.Connection, name: str) -> None:
+def drop(keeper: psycopg.Connection, name: str) -> None:
     """Drop it; we are out, but somebody may have looked in. Raises ObjectInUse in the end."""
     for attempt in range(DROP_TRIES_MAX):
         try:

@@ -7,13 +7,16 @@ import math
 import os
 import secrets
 import sys
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from django.templatetags.static import static
 from psycopg.conninfo import conninfo_to_dict
 
-from argus import environment, postgres
+from argus import environment, policy, postgres
+from memory import reading
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -22,19 +25,26 @@ ARGUS = environment.read()
 
 
 def _secret_key(home: Path) -> str:
-    """The key under ARGUS_HOME, made by whichever process comes first."""
+    """The key under ARGUS_HOME, made by whichever process comes first. Raises EnvironmentProblem
+    where nothing can be kept there."""
     path = home / "secret_key"
-    if not path.exists():
-        home.mkdir(mode=0o700, parents=True, exist_ok=True)
-        draft = home / f"secret_key.{os.getpid()}"
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "w") as handle:
-            handle.write(secrets.token_urlsafe(64))
-        # Why link and not rename: the first one wins, and the file is whole when it appears.
-        with contextlib.suppress(FileExistsError):
-            os.link(draft, path)
-        draft.unlink()
-    return path.read_text().strip()
+    try:
+        if not path.exists():
+            home.mkdir(mode=0o700, parents=True, exist_ok=True)
+            draft = home / f"secret_key.{os.getpid()}"
+            descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            with os.fdopen(descriptor, "w") as handle:
+                handle.write(secrets.token_urlsafe(64))
+            # Why link and not rename: the first one wins, and the file is whole when it appears.
+            with contextlib.suppress(FileExistsError):
+                os.link(draft, path)
+            draft.unlink()
+        return path.read_text().strip()
+    except OSError as error:
+        raise environment.EnvironmentProblem(
+            f"ARGUS_HOME: {home} cannot be used ({error.strerror}); allowed: a folder that this "
+            "user may write."
+        ) from None
 
 
 def _database(url: str) -> dict[str, Any]:
@@ -51,8 +61,29 @@ def _database(url: str) -> dict[str, Any]:
         "PORT": str(options.pop("port", "")),
         "CONN_MAX_AGE": 60,
         "CONN_HEALTH_CHECKS": True,
+        # Why: between two transactions a pooler gives the cursor's connection to somebody else.
+        "DISABLE_SERVER_SIDE_CURSORS": ARGUS.pooled,
         "OPTIONS": options,
         "ARGUS_HOME": str(ARGUS.home),
+    }
+
+
+#: How long a standby that is gone may keep a search waiting, by libpq's settings.
+# Why: without them a machine that was cut off is waited for for minutes. Seconds; the last one
+# milliseconds.
+STANDBY_GONE = {
+    "connect_timeout": "2", "keepalives_idle": "2", "keepalives_interval": "1",
+    "keepalives_count": "3", "tcp_user_timeout": "3000",
+}  # fmt: skip
+
+
+def _standby(url: str) -> dict[str, Any]:
+    """The standby's form; in tests of Django's own making it is the primary."""
+    database = _database(url)
+    return {
+        **database,
+        "OPTIONS": {**STANDBY_GONE, **database["OPTIONS"]},
+        "TEST": {"MIRROR": "default"},
     }
 
 
@@ -76,7 +107,8 @@ _site = urlsplit(ARGUS.url)
 ALLOWED_HOSTS = sorted({_site.hostname or "", "localhost", "127.0.0.1", "[::1]"})
 CSRF_TRUSTED_ORIGINS = [f"{_site.scheme}://{_site.netloc}"]
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = _site.scheme == "https"
-SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_HTTPONLY = CSRF_COOKIE_HTTPONLY = True
+CSRF_COOKIE_SAMESITE = "Strict"
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
@@ -87,7 +119,10 @@ INSTALLED_APPS = [
     "memory",
     "review",
     "recall",
-    "django.contrib.admin",
+    "exporter",
+    # Why not its other config: that one puts a site of its own in the place of ours.
+    "unfold.apps.BasicAppConfig",
+    "argus.siteconfig.SiteConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -98,32 +133,27 @@ INSTALLED_APPS = [
     "drf_spectacular",
     "django_q",
     "django_htmx",
+    "axes",
 ]
 
 MIDDLEWARE = [
+    # Why these first: what a browser may do is said in every reply, of one that refuses a foreign
+    # host and of a file as well.
     "django.middleware.security.SecurityMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "argus.policy.PolicyMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
-    "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    "csp.middleware.CSPMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    # Why last: it turns the refusal of a locked-out login into its answer.
+    "axes.middleware.AxesMiddleware",
 ]
 
-# No inline script, no foreign host, no frame around a page, forms that stay here.
-CONTENT_SECURITY_POLICY = {
-    "DIRECTIVES": {
-        "default-src": ["'self'"],
-        "img-src": ["'self'", "data:"],
-        "object-src": ["'none'"],
-        "base-uri": ["'none'"],
-        "form-action": ["'self'"],
-        "frame-ancestors": ["'none'"],
-    }
-}
+CONTENT_SECURITY_POLICY = {"DIRECTIVES": dict(policy.POLICY)}
 
 ROOT_URLCONF = "argus.urls"
 WSGI_APPLICATION = "argus.wsgi.application"
@@ -145,6 +175,9 @@ TEMPLATES = [
 ]
 
 DATABASES = {"default": _database(_app_url())}
+if ARGUS.replica_url:
+    # Only what `memory.reading` runs goes there.
+    DATABASES[reading.STANDBY] = _standby(ARGUS.replica_url.get_secret_value())
 
 #: The owner's form of the same database, or None when nobody told us (argus.owner).
 OWNER_DATABASE = _database(_owner) if (_owner := _owner_url()) else None
@@ -155,10 +188,31 @@ ARGUS_APP_ROLE = DATABASES["default"]["USER"]
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 LOGIN_URL = "/ui/login/"
+LOGIN_REDIRECT_URL = "/ui/"
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in ("MinimumLengthValidator", "CommonPasswordValidator", "NumericPasswordValidator")
 ]
+
+AUTHENTICATION_BACKENDS = [
+    "axes.backends.AxesStandaloneBackend",
+    "django.contrib.auth.backends.ModelBackend",
+]
+
+#: Failed logins of one name from one address after which it waits.
+# Why: a person mistypes a few times; a program that guesses gets twenty tries an hour.
+AXES_FAILURE_LIMIT = 5
+
+#: Minutes that it waits.
+LOCKED_OUT_MINUTES = 15
+
+AXES_COOLOFF_TIME = timedelta(minutes=LOCKED_OUT_MINUTES)
+# Why both: who guesses from elsewhere locks nobody else out.
+AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
+AXES_RESET_ON_SUCCESS = True
+AXES_LOCKOUT_CALLABLE = "argus.probes.locked_out"
+AXES_ENABLE_ADMIN = False
+AXES_VERBOSE = False
 
 USE_TZ = True
 TIME_ZONE = "UTC"
@@ -208,13 +262,16 @@ def task_seconds(model_timeout_seconds: float) -> int:
     return max(TASK_SECONDS_MIN, math.ceil(PROCESS_SECONDS + model_timeout_seconds) + 30)
 
 
+#: What hands tasks to the workers.
+BROKER = {"redis": ARGUS.redis_url.get_secret_value()} if ARGUS.redis_url else {"orm": "default"}
+
 _task_seconds = task_seconds(ARGUS.model_timeout_seconds)
 
 # Why these and not the defaults: django-q2 repeats for ever, and runs a task twice when `retry`
 # does not exceed `timeout` and the wait inside the cluster.
 Q_CLUSTER = {
     "name": "argus",
-    "orm": "default",
+    **BROKER,
     "workers": ARGUS.workers,
     "timeout": _task_seconds,
     "retry": _task_seconds + 60,
@@ -235,10 +292,55 @@ Q_CLUSTER = {
 # Calibrate: `pending` of the impact runs should fall to nothing each day.
 IMPACT_MINUTES = 60
 
+#: Minutes between two looks at whether the record still says what it said.
+# Why: it reads every row once, and what it finds is rare and no emergency of minutes.
+# Calibrate: seconds of `manage.py verify`; a house that it takes long in may look less often.
+VERIFY_MINUTES = 24 * 60
+
 #: Name -> (function, every so many minutes); `manage.py schedules` brings the queue in line.
 SCHEDULES = {
     "process": ("memory.tasks.run_process", ARGUS.process_every_minutes),
     "impact": ("recall.tasks.run_impact", IMPACT_MINUTES),
+    "track": ("memory.tasks.run_track", ARGUS.process_every_minutes),
+    "verify": ("memory.tasks.run_verify", VERIFY_MINUTES),
+}
+if ARGUS.vault and ARGUS.vault_every_minutes:
+    SCHEDULES["export"] = ("exporter.tasks.run_export", ARGUS.vault_every_minutes)
+if ARGUS.reconcile_hours:
+    SCHEDULES["reconcile"] = ("memory.tasks.run_reconcile", ARGUS.reconcile_hours * 60)
+
+UNFOLD = {
+    "SITE_TITLE": "Argus",
+    "SITE_HEADER": "Argus",
+    "SITE_SYMBOL": "visibility",
+    "SITE_URL": None,
+    "SITE_FAVICONS": [
+        {
+            "rel": "icon",
+            "type": "image/svg+xml",
+            "href": lambda request: static("argus.svg"),
+        }
+    ],
+    "SHOW_HISTORY": False,
+    "SHOW_VIEW_ON_SITE": False,
+    "BORDER_RADIUS": "6px",
+    # A calm teal, dark enough for white text on its 600 and light enough on dark from 400 up.
+    "COLORS": {
+        "primary": {
+            "50": "oklch(98.4% .014 180.72)",
+            "100": "oklch(95.3% .051 180.801)",
+            "200": "oklch(91% .096 180.426)",
+            "300": "oklch(85.5% .138 181.071)",
+            "400": "oklch(77.7% .152 181.912)",
+            "500": "oklch(62% .12 182.503)",
+            "600": "oklch(51.1% .096 186.391)",
+            "700": "oklch(43.7% .078 188.216)",
+            "800": "oklch(38.6% .063 188.416)",
+            "900": "oklch(33% .046 192.524)",
+            "950": "oklch(27.7% .046 192.524)",
+        }
+    },
+    "SIDEBAR": {"navigation": "argus.navigation.sidebar"},
 }
 
 LOGGING = {
@@ -258,6 +360,8 @@ LOGGING = {
         "django.server": {"handlers": ["stderr"], "level": ARGUS.log_level, "propagate": False},
         # Why: a dozen lines each time a worker starts or stops.
         "django-q": {"level": "DEBUG" if ARGUS.log_level == "DEBUG" else "WARNING"},
+        # Why: a line for each page that is asked for.
+        "axes": {"level": "WARNING"},
         # Why: they report the address of each request, keys and all.
         "httpx": {"level": "WARNING"},
         "httpx2": {"level": "WARNING"},

@@ -5,7 +5,9 @@ Knows nothing about what the web server and the worker do; it starts, watches an
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import os
 import secrets
 import signal
 import socket
@@ -15,7 +17,6 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -83,6 +84,15 @@ class Child:
 
     def ended(self) -> int | None:
         return self.process.poll() if self.process else None
+
+    def clear(self) -> None:
+        """End what it left behind when it ended: a killed worker's own workers would go on for
+        ever, taking tasks and starting each other again. What they hold is freed by the next run.
+        """
+        # Why also the second: macOS says that of a group of which only the dead are left.
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            if self.process:
+                os.killpg(self.process.pid, signal.SIGKILL)
 
 
 @dataclass
@@ -170,7 +180,7 @@ def _worker() -> list[str]:
     return [sys.executable, str(Path(settings.BASE_DIR) / "manage.py"), "qcluster"]
 
 
-@contextmanager
+@contextlib.contextmanager
 def _told_to_stop() -> Iterator[Stop]:
     stop = Stop()
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -223,6 +233,7 @@ def _watch(children: list[Child], stop: Stop, say: Callable[[str], None]) -> int
                 say(f"The {child.name} ended {RESTARTS_MAX + 1} times; giving up.")
                 return 1
             child.restarts += 1
+            child.clear()
             say(f"The {child.name} ended ({code}); starting it again.")
             time.sleep(child.restarts)
             child.start()
@@ -247,3 +258,5 @@ def _end(children: list[Child]) -> None:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+    for child in children:
+        child.clear()

@@ -1,7 +1,8 @@
 """Which project a raw item or an episode belongs to, by what rule, and how sure that is.
 
 Order: explicit name > path rule > git root or worktree > last folder of cwd > nearest centroid.
-Pure but for `Registry.load` and `project_rows`. Never guesses `global`: that is explicit only.
+Pure but for `Registry.load`, `merges`, `family` and `project_rows`. Never guesses `global`: that is
+explicit only.
 """
 
 from __future__ import annotations
@@ -13,8 +14,12 @@ from dataclasses import dataclass, field
 from posixpath import join, normpath
 from typing import Any
 
+from django.db import connection
+from django.db.models import Q
+
 from memory.llm.vectors import cosine
 from memory.models import PathRule, Project, ProjectAlias
+from memory.querysets import FAMILY
 
 GLOBAL = "global"
 
@@ -48,16 +53,65 @@ class Attributed:
 
 @dataclass(frozen=True)
 class Registry:
-    """Aliases and path rules as they stand: names to project names, prefixes to project names."""
+    """Aliases and path rules as they stand: names to project names, prefixes to project names, and
+    ids of merged projects to those they are read as. The name of a merged project is one more name
+    of that one."""
 
     names: Mapping[str, str] = field(default_factory=dict)
     prefixes: Mapping[str, str] = field(default_factory=dict)
+    merged: Mapping[int, int] = field(default_factory=dict)
 
     @classmethod
-    def load(cls) -> Registry:
+    def load(cls, projects: Iterable[tuple[int, str, int | None]] | None = None) -> Registry:
+        """The registry as it stands; `projects` are all of (id, name, id of the one it was merged
+        into), for whoever has read them already."""
+        if projects is None:
+            some = Project.objects.filter(Q(merged_into__isnull=False) | Q(merged__isnull=False))
+            projects = some.values_list("pk", "name", "merged_into")
+        rows = list(projects)
+        merged = followed({pk: into for pk, _, into in rows if into})
+        told = {pk: name for pk, name, _ in rows}
+        gone = {told[pk]: told[end] for pk, end in merged.items()}
         aliases = ProjectAlias.objects.values_list("name", "project__name")
         rules = PathRule.objects.values_list("prefix", "project__name")
-        return cls(dict(aliases), {slashed(prefix): name for prefix, name in rules})
+        return cls(
+            gone | {alias: gone.get(name, name) for alias, name in aliases},
+            {slashed(prefix): gone.get(name, name) for prefix, name in rules},
+            merged,
+        )
+
+    def canonical(self, project: int | None) -> int | None:
+        """The id of the project that this one was merged into, its own when it was not."""
+        return None if project is None else self.merged.get(project, project)
+
+
+def followed(into: Mapping[int, int]) -> dict[int, int]:
+    """Pure: where each step ends, from project to the one it was merged into; in a ring, which no
+    verb makes, before it closes."""
+    ends = {}
+    for start in into:
+        seen, end = {start}, into[start]
+        while end in into and into[end] not in seen | {end}:
+            seen.add(end)
+            end = into[end]
+        ends[start] = end
+    return ends
+
+
+def merges() -> dict[int, int]:
+    """The projects that were merged, each with the one that it is read as."""
+    rows = Project.objects.filter(merged_into__isnull=False).values_list("pk", "merged_into")
+    return followed({pk: into for pk, into in rows if into})
+
+
+def family(project: int | None) -> list[int]:
+    """The ids of a project and of all that it was merged with, for `project__in`: every read of
+    what is of a project goes through this. Nothing for None."""
+    if project is None:
+        return []
+    with connection.cursor() as cursor:
+        cursor.execute(f"WITH RECURSIVE {FAMILY} SELECT id FROM family ORDER BY id", [project])
+        return [pk for (pk,) in cursor.fetchall()]
 
 
 def attribute(

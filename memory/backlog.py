@@ -2,7 +2,8 @@
 
 A stage says what waits and what to do with a batch; when to stop, what counts and what each kind of
 error means for the units in hand is decided here, alike for all stages.
-Reads and writes: claim, stage_run (heartbeat). Knows nothing about what a unit is.
+Between two units it tells how far it came, and stops when somebody asked for it.
+Reads and writes: claim, stage_run (heartbeat, progress). Knows nothing about what a unit is.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from memory.models import StageRun
 
 
 class OutOfTime(ArgusError):
-    """The time of this run is over; the unit goes on in the next run, from what was kept."""
+    """This run is over, by the clock or by a person's word; the unit goes on in the next run, from
+    what was kept."""
 
 
 def singly(held: Sequence[Held]) -> list[list[Held]]:
@@ -42,6 +44,10 @@ class Backlog:
         self.counts: Counter[str] = Counter()
         self.taken = 0
         self.away = False
+        self.cancelled = False
+        self.tried = 0
+        # What an earlier backlog of the same run did.
+        self._before = Counter(run.progress)
         self._seen: set[str] = set()
         self._hand: list[Held] = []
 
@@ -70,8 +76,9 @@ class Backlog:
 
     @property
     def over(self) -> bool:
-        """Whether nothing more is begun: what we need is away, or the time is over."""
-        return self.away or self.late
+        """Whether nothing more is begun: what we need is away, the time is over, or a person said
+        so."""
+        return self.away or self.late or self.cancelled
 
     @property
     def late(self) -> bool:
@@ -80,16 +87,28 @@ class Backlog:
     def pulse(self) -> None:
         """Before each call of a model: this worker lives, and what it has in hand is still its own.
 
-        Raises OutOfTime when the run may take no longer.
+        Raises OutOfTime when the run may take no longer, or shall not.
         """
         if self.late:
             raise OutOfTime
         self.renew()
+        if self.cancelled:
+            raise OutOfTime
 
     def renew(self) -> None:
         """As `pulse`, for work that loses what it did when it is cut short."""
-        beat(self.run)
+        self.ask()
         claims.renew(self._hand, now=self.clock())
+
+    def ask(self) -> bool:
+        """Tell how far it came, and hear whether to go no further: `over`, asked of the books."""
+        self.cancelled = beat(self.run, self.progress)
+        return self.over
+
+    @property
+    def progress(self) -> Counter[str]:
+        """What this run did so far, by word, and the units that it tried."""
+        return self._before + self.counts + Counter(units=self.tried)
 
     def again(self, held: Held) -> None:
         """Let this run try the unit once more."""
@@ -106,7 +125,10 @@ class Backlog:
         return held
 
     def _try(self, batch: list[Held], work: Callable[[list[Held]], Mapping[str, int]]) -> None:
-        beat(self.run)
+        self.ask()
+        if self.cancelled:
+            _put_back(batch)
+            return
         self._hand = [one for one in batch if claims.begin(one, now=self.clock())]
         if not self._hand:
             return
@@ -128,7 +150,10 @@ class Backlog:
                 _put_back(self._hand)
             raise
         finally:
+            self.tried += len(self._hand)
             self._hand = []
+            # Told when the run closes: the last unit has no sign of life after it.
+            self.run.progress = dict(self.progress)
 
     def fail(
         self, held: Held, error: ContentError, *, counted_as: str = "content_failures"

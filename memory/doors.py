@@ -9,6 +9,7 @@ import json
 import logging
 import math
 from collections.abc import Callable
+from dataclasses import asdict
 from http import HTTPStatus
 from typing import Any, TypeVar
 
@@ -165,7 +166,10 @@ def problem(error: Exception, context: dict[str, Any]) -> Response | None:
         if found is None:
             return None
         code, kind = found
-        detail = str(error) if isinstance(error, ArgusError) else HTTPStatus(code).phrase
+        detail = HTTPStatus(code).phrase
+        if isinstance(error, ArgusError):
+            detail = error.told or str(error)
+            extra |= {"report": asdict(error.report)} if error.report else {}
     if code == status.HTTP_503_SERVICE_UNAVAILABLE:
         wait = getattr(error, "retry_after", None) or RETRY_AFTER_SECONDS
         headers["Retry-After"] = str(math.ceil(wait))

@@ -24,6 +24,10 @@ WORD_CHARACTERS_MAX = 200
 #: Counts by name that a range keeps; the smallest of more are summed as `others`.
 COUNTS_MAX = 50
 
+#: The largest count that a range keeps of one thing.
+# Why: no transcript has so many lines, and sums of such counts fit whoever adds them up.
+COUNT_MAX = 10**9
+
 #: Misses that a receipt keeps; of more it says how many there were.
 MISSES_MAX = 100
 
@@ -76,7 +80,8 @@ def kept_end(end: SessionEnd | None) -> SessionEnd | None:
 
 
 def kept_range(told: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The counts of a range; what it says nothing of is left out."""
+    """The counts of a range, none below 0 or above COUNT_MAX; what it says nothing of is left
+    out."""
     kept: dict[str, Any] = {}
     for given, value in (told or {}).items():
         name = _safe(given)[:NAME_CHARACTERS_MAX]
@@ -84,7 +89,7 @@ def kept_range(told: Mapping[str, Any] | None) -> dict[str, Any]:
             if value:
                 kept[name] = _counts(value)
         elif not isinstance(value, str):
-            kept[name] = value
+            kept[name] = _count(value)
         elif value:
             kept[name] = _word(given, value)
     return kept
@@ -106,12 +111,15 @@ def kept_misses(told: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
 def _counts(told: Mapping[str, int]) -> dict[str, int]:
     counts: Counter[str] = Counter()
     for name, count in told.items():
-        counts[_safe(name)[:NAME_CHARACTERS_MAX]] += count
-    if len(counts) <= COUNTS_MAX:
-        return dict(counts)
-    most = dict(counts.most_common(COUNTS_MAX - 1))
-    rest = sum(counts.values()) - sum(most.values())
-    return most | {"others": rest + most.get("others", 0)}
+        counts[_safe(name)[:NAME_CHARACTERS_MAX]] += _count(count)
+    most = dict(counts.most_common(COUNTS_MAX - 1 if len(counts) > COUNTS_MAX else None))
+    if rest := sum(counts.values()) - sum(most.values()):
+        most["others"] = rest + most.get("others", 0)
+    return {name: _count(count) for name, count in most.items()}
+
+
+def _count(told: int) -> int:
+    return min(max(told, 0), COUNT_MAX)
 
 
 def _word(name: str, text: str) -> str:

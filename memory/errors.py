@@ -6,9 +6,17 @@ Django or who raises what; only the model client turns answers of a server into 
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class ArgusError(Exception):
     """Argus could not do what was asked."""
+
+    #: For whoever asked, in the message's place, where more can be said than may be kept: messages
+    #: are kept with runs, outlive a purge, and are read by others.
+    told: str = ""
+    #: What was done before it: a report, a dataclass; None where there is none.
+    report: Any = None
 
     def __init__(self, message: str = "") -> None:
         super().__init__(message or (type(self).__doc__ or "").strip().split("\n")[0])

@@ -22,7 +22,7 @@ from memory.identities import Known
 from memory.intake import Incoming
 from memory.models import Principal
 from memory.stages.capture import CaptureReport, capture
-from memory.transcripts import BadLine, Skip, Turn, read, walk
+from memory.transcripts import BadLine, Reading, Skip, Turn, read, walk
 
 #: Items posted at once from files.
 ITEMS_A_BATCH = 200
@@ -34,7 +34,9 @@ CHARACTERS_A_BATCH = 2_000_000
 OPTED_OUT = "opted_out"
 
 #: What adapters leave out that a person would ask about; told with the refusals.
-TOLD = frozenset({"poison", "harness", "sidechain", "empty", "oversized", "derived", OPTED_OUT})
+TOLD = frozenset(
+    {"poison", "harness", "sidechain", "empty", "oversized", "derived", "others_vault", OPTED_OUT}
+)
 
 #: What a person's rules make of a turn: the turn (under another project, perhaps), or None where
 #: it is none of ours.
@@ -108,7 +110,7 @@ def capture_files(
     # `disable=None`: a bar on a terminal only.
     for path in tqdm(files, unit="file", disable=None if progress else True, leave=False):
         try:
-            turns = _turns(path, source, tally, rule)
+            turns = _turns(path, source, tally, rule, Reading(owner=owner.name))
             _capture_file(turns, tally, owner=owner, project=project, dry=known)
             tally.files += 1
         except OSError as error:
@@ -143,8 +145,10 @@ def _capture_file(
             capture([], owner=owner, now=now, session_end=SessionEnd(session, "end of file"))
 
 
-def _turns(path: Path, source: str | None, tally: FileTally, rule: Rule) -> Iterator[Turn]:
-    for found in read(path, source):
+def _turns(
+    path: Path, source: str | None, tally: FileTally, rule: Rule, reading: Reading
+) -> Iterator[Turn]:
+    for found in read(path, source, reading=reading):
         if isinstance(found, Turn):
             ruled = rule(found)
             if ruled is None:

@@ -19,6 +19,7 @@ from memory.text.fence import unwrap
 from memory.text.identity import copy_key, dedup_key, near_key
 from memory.text.poison import harness, poison
 from memory.text.private import MARK, strip_private
+from memory.text.region import ours as ours_of
 from memory.text.secrets import redact
 
 #: Bytes of one body.
@@ -62,6 +63,9 @@ class Incoming:
     locator: dict[str, Any] = field(default_factory=dict)
     visibility: Visibility = "private"
     confidentiality: Confidentiality = "internal"
+    # Of one without an instant of its own: when it was first captured, elsewhere. No client says
+    # so; what is imported does.
+    first_captured: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -121,6 +125,8 @@ def judge(
     if len(body) * 4 > ITEM_BYTES_MAX and (size := len(body.encode())) > ITEM_BYTES_MAX:
         detail = f"{size} bytes, {ITEM_BYTES_MAX} are allowed: split it, or post a summary"
         return Refusal(index, "oversized", body, detail)
+    if item.kind != "turn" and ours_of(body.encode()):
+        return Refusal(index, "derived", body, "a file that Argus wrote into a vault")
     if item.kind == "turn" and (what := harness(body)):
         return Refusal(index, "harness", body, what)
     if item.kind == "turn" and (what := poison(body, item.role.lower())):
@@ -184,6 +190,8 @@ def _keyed(
     if found:
         flags["redacted"] = dict(found)
     occurred_at, clock = instant(item.original_timestamp, now=now)
+    if item.original_timestamp is None and item.first_captured is not None:
+        occurred_at, _ = instant(item.first_captured, now=now)
     if clock:
         flags["clock"] = clock
     attributed = attribute(registry, project=safe.project, cwd=safe.cwd, metadata=safe.metadata)

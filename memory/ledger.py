@@ -32,6 +32,9 @@ ECHO_WORDS_MIN = 40
 ECHO_WORD_CHARACTERS = 3
 UNSPACED = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 
+#: What a file of the vault is on the books as; also the source of what a person writes in one.
+VAULT = "vault"
+
 #: Sampled shingles that must agree.
 ECHO_SHINGLES_MIN = 3
 
@@ -100,6 +103,14 @@ def emit(text: str, *, owner: Principal, kind: str, reference: str = "", now: da
         ],
         ignore_conflicts=True,
     )
+
+
+def lie_in_vault(notes: Collection[UUID], *, owner: Principal) -> bool:
+    """Whether a file of the owner's vault ever told one of these notes."""
+    told = Emission.objects.filter(
+        owner=owner, kind=VAULT, reference__in=[str(note) for note in notes]
+    )
+    return told.exists()
 
 
 def shown_in(notes: Collection[UUID], *, owner: Principal, sessions: Collection[str]) -> set[UUID]:

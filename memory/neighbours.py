@@ -13,7 +13,7 @@ from uuid import UUID
 
 from django.db.models import Q
 
-from memory.attribution import GLOBAL
+from memory.attribution import GLOBAL, family
 from memory.lexical import ceiling, hashed, query_terms
 from memory.llm.vectors import cosine
 from memory.models import Note, Project
@@ -45,16 +45,19 @@ class Neighbour:
 
 def comparable(note: Note, *, now: datetime) -> NoteQuerySet:
     """Live notes of the same owner and level that are older or were judged before, in the note's
-    project or in `global`: what holds everywhere is restated and changed inside projects, too.
+    project, in one merged with it or in `global`: what holds everywhere is restated and changed
+    inside projects, too.
 
     The other way round no: a note of `global` says nothing about what one project does.
     """
     # A subquery over a tiny table: a join would keep the planner off HNSW.
     everywhere = Project.objects.filter(name=GLOBAL).values("pk")
+    merged = family(note.project_id)
+    own = Q(project__in=merged) if merged else Q(project=None)
     found: NoteQuerySet = (
         Note.objects.visible_to(note.owner)
         .live(now)
-        .filter(Q(project=note.project_id) | Q(project__in=everywhere))
+        .filter(own | Q(project__in=everywhere))
         .filter(owner=note.owner, level=note.level)
         .met_by(note)
     )

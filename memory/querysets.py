@@ -16,18 +16,67 @@ from django.db import connection, models
 from django.db.models import Exists, OuterRef, Q
 from django.db.models.expressions import RawSQL
 
+#: A project (its id) with those that it was merged with, whichever of them is named: rows keep the
+#: project that they were given. To stand behind WITH RECURSIVE.
+# Why UNION: it ends whatever the table holds, a ring included.
+FAMILY = """
+family (id) AS (
+    SELECT id FROM memory_project WHERE id = %s
+  UNION
+    SELECT kin.id FROM family CROSS JOIN LATERAL (
+        SELECT below.id FROM memory_project below WHERE below.merged_into_id = family.id
+      UNION ALL
+        SELECT one.merged_into_id FROM memory_project one
+        WHERE one.id = family.id AND one.merged_into_id IS NOT NULL
+    ) kin
+)
+"""
+
+#: The notes of which some words hold that somebody said: of each place the newest row, and places
+#: that were merged are one. `among`: a join with the notes in question, if not all are. Parameters:
+#: the principal, those of `among`, the principal, the words, how many of them at most.
+CALLED = """
+WITH RECURSIVE home (id, place) AS (
+    SELECT project_id, project_id FROM memory_feedback
+    WHERE principal_id = %s AND project_id IS NOT NULL
+  UNION
+    SELECT home.id, one.merged_into_id FROM home
+    JOIN memory_project one ON one.id = home.place AND one.merged_into_id IS NOT NULL
+)
+SELECT said.note_id FROM memory_feedback said {among}
+WHERE said.principal_id = %s AND said.verdict = ANY(%s)
+  AND NOT EXISTS (
+    SELECT 1 FROM memory_feedback newer
+    WHERE newer.principal_id = said.principal_id AND newer.note_id = said.note_id
+      AND newer.id > said.id
+      AND (newer.project_id IS NOT DISTINCT FROM said.project_id OR EXISTS (
+        SELECT 1 FROM home here JOIN home there USING (place)
+        WHERE here.id = said.project_id AND there.id = newer.project_id)))
+ORDER BY said.id DESC LIMIT %s
+"""
+
+#: The notes that meet a condition, for CALLED.
+# Why OFFSET 0: each word looks its note up. Else all notes may be read for the few words that
+# anybody says.
+AMONG = """CROSS JOIN LATERAL (
+    SELECT 1 FROM memory_note WHERE memory_note.id = said.note_id AND ({where}) OFFSET 0
+) there"""
+
 #: The notes somebody asked never to see again, with those they were merged into since: a refinement
 #: or a duplicate says the same. A note with a word of its own for the same place stands by that.
+#: Parameters: the project that asks, the principal twice.
 # Why SQL: it follows the merges step by step, and Django writes no recursive query.
-SILENCED = """
-WITH RECURSIVE silenced (note_id, project_id) AS (
+SILENCED = f"""
+WITH RECURSIVE {FAMILY}, silenced (note_id, project_id) AS (
     SELECT said.note_id, said.project_id FROM memory_feedback said
     WHERE said.principal_id = %s AND said.verdict = 'never'
-      AND (said.project_id IS NULL OR said.project_id = %s)
+      AND (said.project_id IS NULL OR said.project_id IN (SELECT id FROM family))
       AND NOT EXISTS (
         SELECT 1 FROM memory_feedback newer
         WHERE newer.principal_id = said.principal_id AND newer.note_id = said.note_id
-          AND newer.project_id IS NOT DISTINCT FROM said.project_id AND newer.id > said.id)
+          AND (newer.project_id IS NULL) = (said.project_id IS NULL)
+          AND (newer.project_id IS NULL OR newer.project_id IN (SELECT id FROM family))
+          AND newer.id > said.id)
   UNION
     SELECT heir.note_id, silenced.project_id FROM silenced
     CROSS JOIN LATERAL (
@@ -42,10 +91,15 @@ WITH RECURSIVE silenced (note_id, project_id) AS (
     WHERE heir.note_id IS NOT NULL AND NOT EXISTS (
         SELECT 1 FROM memory_feedback own
         WHERE own.principal_id = %s AND own.note_id = heir.note_id
-          AND own.project_id IS NOT DISTINCT FROM silenced.project_id)
+          AND (own.project_id IS NULL) = (silenced.project_id IS NULL)
+          AND (own.project_id IS NULL OR own.project_id IN (SELECT id FROM family)))
 )
 SELECT note_id FROM silenced
 """
+
+
+#: How far a row must be shown for those who share a group with its owner to settle its fate.
+SETTLED_TOGETHER = ("team", "common")
 
 
 class Unscoped(RuntimeError):
@@ -129,17 +183,38 @@ class OwnedQuerySet(OwnerQuerySet):
             seen |= Q(visibility="team", owner__in=them)
         return self._open().filter(seen)
 
-    def decidable_by(self, principal: Any) -> Self:
+    def decidable_by(self, principal: Any, *, mates: Collection[int] | None = None) -> Self:
         """Rows whose fate the principal may settle: its own, and what people who share a group with
-        it let others see. What strangers show to everybody is there to be read alone."""
-        shared = Q(visibility__in=("team", "common"), owner__in=_mates(_somebody(principal)))
+        it let others see. What strangers show to everybody is there to be read alone. `mates` as
+        for `visible_to`, from `mates_of`: with their ids the planner knows what a row costs."""
+        them = _mates(_somebody(principal)) if mates is None else mates
+        shared = Q(visibility__in=SETTLED_TOGETHER, owner__in=them)
         return self._open().filter(Q(owner=principal) | shared)
+
+
+def may_settle(owner: int, visibility: str, *, by: int, mates: Collection[int]) -> bool:
+    """Whether the principal `by` may settle the fate of a row of this owner: `decidable_by`, of a
+    row that was read already. `mates` from `mates_of`. Pure."""
+    return owner == by or (visibility in SETTLED_TOGETHER and owner in mates)
 
 
 def _somebody(principal: Any) -> Any:
     if principal is None or principal.pk is None:
         raise Unscoped
     return principal
+
+
+def mates_of(principal: Any) -> tuple[int, ...]:
+    """The ids of all who share a group with the principal, itself among them if it is in one."""
+    # Why SQL: every page of decisions asks this, and a queryset takes longer to put together.
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT DISTINCT theirs.principal_id FROM memory_principal_groups mine"
+            " JOIN memory_principal_groups theirs ON theirs.group_id = mine.group_id"
+            " WHERE mine.principal_id = %s",
+            [_somebody(principal).pk],
+        )
+        return tuple(pk for (pk,) in cursor.fetchall())
 
 
 def _mates(principal: Any) -> Any:
@@ -202,7 +277,23 @@ class NoteQuerySet(OwnedQuerySet):
 def silenced(principal: Any, project: int | None) -> RawSQL:
     """Ids of the notes that the principal asked never to see again, to stand behind `__in`."""
     me = _somebody(principal).pk
-    return RawSQL(SILENCED, (me, project, me))
+    return RawSQL(SILENCED, (project, me, me))
+
+
+def called(
+    principal: Any,
+    words: Collection[str],
+    *,
+    among: OwnerQuerySet | None = None,
+    most: int | None = None,
+) -> RawSQL:
+    """Ids of the notes that the principal called one of these words ("useful", "wrong", "outdated",
+    "never") and did not take back, to stand behind `__in`. `among`: only of these notes, by a
+    condition on their own columns. `most`: by so many of such words at most, those said last."""
+    me = _somebody(principal).pk
+    where, params = ("", []) if among is None else condition(among)
+    sql = CALLED.format(among="" if among is None else AMONG.format(where=where))
+    return RawSQL(sql, (me, *params, me, list(words), most))
 
 
 def condition(rows: OwnerQuerySet) -> tuple[str, list[Any]]:
@@ -222,6 +313,14 @@ def condition(rows: OwnerQuerySet) -> tuple[str, list[Any]]:
     # Kept with the queryset, which never changes; a clone does not take it along.
     rows.__dict__["_condition"] = (sql, list(params))
     return sql, list(params)
+
+
+def read(rows: OwnerQuerySet, sql: str, *params: Any) -> list[Any]:
+    """Rows by hand-written SQL over the table of these, of which `{seen}` in it is the condition;
+    behind that stand its own parameters. For pages of a dozen queries, each of which takes longer
+    to put together than to ask."""
+    seen, given = condition(rows)
+    return list(rows.model._base_manager.raw(sql.format(seen=seen), [*given, *params]))
 
 
 def _older(note: Any) -> Q:

@@ -14,7 +14,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import IntegrityError, connection, transaction
-from django.db.models import OuterRef, Subquery
+from django.db.models import OuterRef, Q, Subquery
 from django.db.models.functions import Left
 
 from memory.lexical import Packed, dated, hashed, lexemes, pack, traits, weights
@@ -60,13 +60,13 @@ class Text:
     speakers: tuple[int, ...] = ()
 
 
-def index_notes(*, limit: int = TEXTS_A_BATCH) -> int:
-    """Index notes that are not, oldest first; how many."""
+def index_notes(*, limit: int = TEXTS_A_BATCH, only: Collection[UUID] | None = None) -> int:
+    """Index notes that are not, of these where some are named, oldest first; how many."""
     with transaction.atomic():
         # Locked: one that is retired meanwhile must find its postings, or be indexed as retired.
         rows = list(
             Note.objects.as_pipeline()
-            .filter(text__isnull=True)
+            .filter(Q() if only is None else Q(pk__in=only), text__isnull=True)
             .defer("embedding")
             .select_for_update(of=("self",), no_key=True, skip_locked=True)
             .order_by("created_at", "pk")[:limit]

@@ -14,11 +14,10 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from django.db import connection
-
 from memory.lexical import Statistics, rarest
 from memory.models import Note, Principal
 from memory.querysets import OwnedQuerySet, condition
+from memory.reading import server
 
 #: Rows up to which the nearest are found by comparing all of them.
 # Why: exact and the same every time; the graph loses rows where many vectors are the same, where a
@@ -87,7 +86,7 @@ def few(pool: OwnedQuerySet) -> bool:
     """Whether a pool is small enough to compare every row of it."""
     where, params = condition(pool)
     table = pool.model._meta.db_table
-    with connection.cursor() as cursor:
+    with server().cursor() as cursor:
         cursor.execute(
             f"SELECT count(*) FROM (SELECT FROM {table} WHERE {where}"
             f" LIMIT {EXACT_ROWS_MAX + 1}) few",
@@ -152,7 +151,7 @@ _TURN_ALL = (
 def _rows(sql: str, params: Sequence[Any]) -> list[tuple[Any, float]]:
     """What the one statement of several that asks something answers. One message to the server,
     which is one transaction to it, is a third of the time of four."""
-    with connection.cursor() as cursor:
+    with server().cursor() as cursor:
         cursor.execute(sql, params)
         while cursor.description is None:
             cursor.nextset()
@@ -174,7 +173,7 @@ def asked(
     """
     found: dict[bool, Statistics] = {}
     speakers: frozenset[int] = frozenset()
-    with connection.cursor() as cursor:
+    with server().cursor() as cursor:
         cursor.execute(
             "SELECT c.raw, c.texts, c.length, ARRAY(SELECT unnest(c.speakers) INTERSECT"
             " SELECT unnest(%s::bigint[])), ARRAY("
@@ -243,7 +242,7 @@ def heaviest(
     *,
     depth: int,
     live: bool = True,
-    project: int | None = None,
+    projects: Collection[int] = (),
     postings: int | None = None,
     mates: Collection[int] = (),
 ) -> dict[bool, list[tuple[int, float]]]:
@@ -265,7 +264,9 @@ def heaviest(
     found: dict[bool, list[tuple[int, float]]] = {raw: [] for raw in sources}
     if not rows:
         return found
-    narrow = (" AND live" if live else "") + (" AND project_id = %(project)s" if project else "")
+    narrow = (" AND live" if live else "") + (
+        " AND project_id = ANY(%(projects)s)" if projects else ""
+    )
     team = _TEAM.format(narrow=narrow) if mates else ""
     sql = _HEAVIEST.format(narrow=narrow, team=team)
     params: dict[str, Any] = {
@@ -275,10 +276,10 @@ def heaviest(
         "idf": [row[2] for row in rows],
         "most": [row[3] for row in rows],
         "me": principal.pk,
-        "project": project,
+        "projects": list(projects),
         "depth": depth,
     }
-    with connection.cursor() as cursor:
+    with server().cursor() as cursor:
         cursor.execute(sql, params)
         for raw, text, score in cursor.fetchall():
             found[raw].append((text, score))
@@ -291,7 +292,7 @@ def _most(texts: int) -> int:
 
 def notes_of(texts: Sequence[int]) -> dict[int, UUID]:
     """Note ids by search text."""
-    with connection.cursor() as cursor:
+    with server().cursor() as cursor:
         cursor.execute(
             "SELECT id, note_id FROM memory_searchtext WHERE id = ANY(%s) AND NOT raw",
             [list(texts)],

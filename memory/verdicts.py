@@ -6,6 +6,7 @@ Knows nothing about how a verdict was reached, or who may decide a held one (rev
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -14,7 +15,7 @@ from django.db.models import Q
 
 from memory import retire
 from memory.errors import Conflict
-from memory.ledger import shown_in
+from memory.ledger import VAULT, lie_in_vault, shown_in
 from memory.models import DedupVerdict, Evidence, Note
 from memory.models.record import VISIBILITIES
 from memory.querysets import NoteQuerySet
@@ -30,6 +31,18 @@ CONFIDENCE_STEP_SHARE = 0.3
 
 #: Confidence of a note that nothing corroborates yet.
 CONFIDENCE_START = 0.5
+
+#: What stands in the model columns where a person's words decided.
+PERSON = "person"
+
+#: Why a note is retired that a person put into other words.
+EDITED = "edited"
+
+#: Why verdicts retire notes: in each case another note stands in its place.
+RETIREMENTS = ("superseded", "refined", "duplicate", EDITED)
+
+#: Why a note is retired that a person made, and whose making was taken back.
+UNDONE = "undone"
 
 
 @dataclass(frozen=True)
@@ -52,16 +65,17 @@ class Step:
     corroborates: bool = False
 
 
-def effect(verdict: str, new: Note, old: Note | None) -> Effect:
+def effect(verdict: str, new: Note, old: Note | None, *, family: Collection[int] = ()) -> Effect:
     """Pure: the consequences of a verdict about `new` and the older note `old`.
 
     Two notes of two projects (one of them `global`) are never settled without a person: what holds
-    everywhere does not end because one project says otherwise. Nor is a note that others see
-    retired for one that they do not.
+    everywhere does not end because one project says otherwise. Projects that were merged (`family`,
+    the ids of those of `new`) are one. Nor is a note that others see retired for one that they do
+    not.
     """
     if old is None or verdict == "distinct":
         return Effect(kept=new)
-    across = new.project_id != old.project_id
+    across = new.project_id != old.project_id and old.project_id not in family
     if verdict == "duplicate":
         return Effect(old, new, "duplicate", held=across or _narrows(new, old))
     if verdict == "refine":
@@ -112,26 +126,35 @@ def carried(confidence: float, *, before: float, after: float) -> float:
 def corroborates(new: Note, old: Note) -> bool:
     """Whether the new note is independent evidence for the old one.
 
-    Not from a session that already bears the old one out, not from a near copy of a raw item, and
-    never when Argus itself had put the old note, or one that went into it, before that session.
+    Not from a session that already bears the old one out, not from a near copy of a raw item, not
+    when a person wrote both into their vault (a note that is edited says the rest again), and never
+    when Argus itself had put the old note, or one that went into it, before that session, or
+    into the vault in which somebody wrote the new one down.
     """
     rows = Evidence.objects.filter(note__in=(new.pk, old.pk), raw_item__isnull=False)
     values = rows.values_list(
-        "note", "raw_item__source", "raw_item__session", "raw_item", "raw_item__near_duplicate_of"
-    )
+        "note", "raw_item__source", "raw_item__session", "raw_item__owner", "raw_item",
+        "raw_item__near_duplicate_of",
+    )  # fmt: skip
     heard: dict[UUID, set[tuple[str, str]]] = {new.pk: set(), old.pk: set()}
-    for note, source, session, item, near in values:
+    for note, source, session, owner, item, near in values:
         if note == new.pk and near is not None:
             return False
-        # Without a session every raw item stands for itself.
-        heard[note].add((source, session or f"item {item}"))
+        # Without a session every raw item stands for itself; in a vault one person writes them all.
+        alone = f"vault of {owner}" if source == VAULT else f"item {item}"
+        heard[note].add((source, session or alone))
     if not heard[new.pk] or heard[new.pk] & heard[old.pk]:
+        return False
+    family = gone_into(old)
+    if any(source == VAULT for source, _ in heard[new.pk]) and lie_in_vault(
+        family, owner=new.owner
+    ):
         return False
     sessions = {new.session} - {""}
     if new.said_by != "user":
         # A recall that named no session may have been this one's: an agent repeats what it reads.
         sessions.add("")
-    return not shown_in(gone_into(old), owner=new.owner, sessions=sessions)
+    return not shown_in(family, owner=new.owner, sessions=sessions)
 
 
 def gone_into(note: Note) -> set[UUID]:
@@ -165,21 +188,31 @@ def _locked(notes: NoteQuerySet) -> dict[UUID, Note]:
 def apply(row: DedupVerdict, *, now: datetime) -> None:
     """Carry out a verdict; call inside the transaction that writes its row.
 
-    Raises Conflict when either note is no longer live: someone else decided meanwhile.
+    Raises Conflict when either note is no longer live: someone else decided meanwhile. An edit that
+    was taken back and is approved again has its note again.
     """
+    taken_back = Note.objects.as_pipeline().filter(pk=row.note.pk, retired_reason=UNDONE)
+    if edits(row) and taken_back.exists():
+        retire.revive(row.note.pk)
     new, old = lock(row.note, row.target, now=now)
     result = effect(row.verdict, new, old)
     if result.retired is None:
         return
-    retire.retire([result.retired.pk], reason=result.reason, now=now, valid_to=result.valid_to)
+    reason = EDITED if edits(row) else result.reason
+    retire.retire([result.retired.pk], reason=reason, now=now, valid_to=result.valid_to)
     if result.reason == "superseded":
         return
-    hand_over(result.retired, result.kept, origin=result.reason, now=now)
+    hand_over(result.retired, result.kept, origin="edit" if edits(row) else reason, now=now)
     if row.confidence_before is not None and row.confidence_after is not None:
         moved = carried(
             result.kept.confidence, before=row.confidence_before, after=row.confidence_after
         )
         retire.set_confidence(result.kept.pk, moved)
+
+
+def edits(row: DedupVerdict) -> bool:
+    """Whether a person made the new note of the old one, in words of their own."""
+    return row.verdict == "refine" and row.model_real == PERSON
 
 
 def hand_over(retired: Note, kept: Note, *, origin: str, now: datetime) -> None:
@@ -204,12 +237,12 @@ def hand_over(retired: Note, kept: Note, *, origin: str, now: datetime) -> None:
     )
 
 
-def take_back(row: DedupVerdict) -> None:
+def take_back(row: DedupVerdict, *, now: datetime) -> None:
     """Undo what an applied verdict did to the two notes; call inside the undo's transaction.
 
     Evidence handed over stays with the kept note: it is a true quote. The kept note loses this
-    verdict's step of confidence and keeps those of others. Raises Conflict when a later verdict
-    built on this one.
+    verdict's step of confidence and keeps those of others; the note of an edit goes, as nobody but
+    who edited ever said it. Raises Conflict when a later verdict built on this one.
     """
     if row.target is None or row.verdict == "distinct":
         raise Conflict("this verdict changed nothing")
@@ -218,7 +251,7 @@ def take_back(row: DedupVerdict) -> None:
     result = effect(row.verdict, rows[row.note.pk], rows[row.target.pk])
     assert result.retired is not None
     if result.kept.deleted_at is not None:
-        raise Conflict(f"note {result.kept.pk} was retired by a later verdict: undo that one first")
+        raise Conflict(_built_on(result.kept))
     if not retire.revive(result.retired.pk):
         raise Conflict(f"note {result.retired.pk} is not retired")
     if row.confidence_before is not None and row.confidence_after is not None:
@@ -226,3 +259,12 @@ def take_back(row: DedupVerdict) -> None:
             result.kept.confidence, before=row.confidence_after, after=row.confidence_before
         )
         retire.set_confidence(result.kept.pk, moved)
+    if edits(row):
+        retire.retire([result.kept.pk], reason=UNDONE, now=now)
+
+
+def _built_on(kept: Note) -> str:
+    """Why a verdict cannot be taken back whose note is gone, and what to do first."""
+    if kept.retired_reason in RETIREMENTS:
+        return f"note {kept.pk} was retired by a later verdict: undo that one first"
+    return f"note {kept.pk} was retired since ({kept.retired_reason}): restore it first"

@@ -14,6 +14,7 @@ from rest_framework.decorators import api_view, parser_classes, permission_class
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from memory.acts import REASON_CHARACTERS_MAX, through
 from memory.attribution import NAME_CHARACTERS_MAX
 from memory.auth import caller, needs
 from memory.doors import CappedJSONParser, body, described, parse
@@ -21,7 +22,7 @@ from memory.intake import ITEM_BYTES_MAX
 from recall.block import BLOCK_CHARACTERS_MAX
 from recall.budget import ANSWER_CHARACTERS, ANSWER_CHARACTERS_MAX, ANSWER_CHARACTERS_MIN
 from recall.context import CONTEXT_NOTES_ASKED_MAX, CONTEXT_NOTES_MAX, recall_context
-from recall.feedback import REASON_CHARACTERS_MAX, give_feedback
+from recall.feedback import give_feedback
 from recall.floors import SOURCES
 from recall.notes import NOTES_ASKED_MAX, NOTES_MAX, Wanted, recall_notes
 from recall.opened import read_note, read_turn
@@ -295,16 +296,18 @@ def note_by_id(request: Request, note_id: UUID) -> Response:
 def feedback_on_note(request: Request, note_id: UUID) -> Response:
     """Say of a note whether it helped; `never` silences it at once, for who says so."""
     word = parse(WORD, body(request))
-    said = give_feedback(
-        note_id,
-        word.verdict,
-        principal=caller(request)[0],
-        project=word.project or None,
-        cwd=word.cwd,
-        injection=word.injection,
-        reason=word.reason,
-        now=timezone.now(),
-    )
+    owner, key = caller(request)
+    with through("api", key):
+        said = give_feedback(
+            note_id,
+            word.verdict,
+            principal=owner,
+            project=word.project or None,
+            cwd=word.cwd,
+            injection=word.injection,
+            reason=word.reason,
+            now=timezone.now(),
+        )
     return Response(said.as_json(), status=201 if said.fresh else 200, headers=HEADERS)
 
 

@@ -1,8 +1,8 @@
 """Which floors are in force, and how others come into force: who adopted them, when, and why.
 
-Reads: calibration. Writes: calibration, a row for each adoption; no row is ever changed, and the
-newest for the embedder in use is what the next recall obeys. Cosines of one embedder say nothing
-about another's, so its rows do not count there.
+Reads: calibration. Writes: calibration, a row for each adoption. Audits: act. No row is ever
+changed, and the newest for the embedder in use is what the next recall obeys. Cosines of one
+embedder say nothing about another's, so its rows do not count there.
 """
 
 from __future__ import annotations
@@ -15,12 +15,11 @@ from datetime import datetime
 from typing import Any
 
 from django.conf import settings
-from django.db import connection
+from django.db import connection, transaction
 
-from memory.errors import ContentError, RefusedError
+from memory.acts import record_act, tidy_reason
+from memory.errors import Conflict, ContentError, RefusedError
 from memory.models import Principal
-from memory.text.clean import clean_text
-from memory.text.secrets import redact
 from recall.floors import SOURCES, Floors, Source, Weights, shipped
 from recall.models import Calibration
 from recall.proposal import Proposal
@@ -29,10 +28,6 @@ from recall.ranker import shipped as shipped_ranker
 from recall.training import Comparison
 
 logger = logging.getLogger(__name__)
-
-#: Characters of a reason.
-# Why: a sentence or two; the numbers behind it are kept beside it.
-REASON_CHARACTERS_MAX = 1_000
 
 #: What of a source's floors an adoption decides. The final score's is a setting of the machine.
 ADOPTED = ("semantic", "keyword", "relevance")
@@ -102,20 +97,75 @@ def adopt(
         raise RefusedError(f"nothing to adopt: {'; '.join(proposal.kept) or 'the same floors'}")
     if worse := proposal.worse:
         raise RefusedError(f"not adopted: {worse}")
-    return Calibration.objects.create(
-        kind="floors",
-        embedder=embedder,
-        values={source: stored(floors) for source, floors in proposal.floors.items()},
-        evidence={
+    return _put(
+        "floors",
+        {source: stored(floors) for source, floors in proposal.floors.items()},
+        {
             **proposal.evidence,
             "chosen_on": proposal.chosen_on.as_json(),
             "held_out": proposal.held_out.as_json(),
             "before": proposal.before.as_json(),
         },
+        embedder=embedder,
         principal=principal,
-        reason=_reason(reason),
-        created_at=now,
+        reason=reason,
+        now=now,
     )
+
+
+@transaction.atomic
+def adopt_floors(
+    floors: Mapping[Source, Floors],
+    *,
+    embedder: str,
+    instead_of: int | None,
+    evidence: Mapping[str, Any],
+    principal: Principal,
+    reason: str,
+    now: datetime,
+) -> Calibration:
+    """Put floors that somebody set by hand into force; the final score's stays the machine's.
+
+    `instead_of` is the adoption that was in force when they were chosen (None: Argus's own).
+    Raises Conflict when it is another one by now, RefusedError when nothing would change.
+    """
+    with connection.cursor() as cursor:
+        # One at a time: of two people who saved at once the second one hears of the first.
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtext('recall_calibration'))")
+    standing = in_force(embedder)
+    if standing.calibration != instead_of:
+        raise Conflict(_told_since(standing.calibration))
+    values = {source: stored(one) for source, one in floors.items()}
+    if values == {source: stored(one) for source, one in standing.floors.items()}:
+        raise RefusedError("nothing to adopt: these floors are in force")
+    return _put(
+        "floors",
+        values,
+        evidence,
+        embedder=embedder,
+        principal=principal,
+        reason=reason,
+        now=now,
+    )
+
+
+def _told_since(pk: int | None) -> str:
+    rows = Calibration.objects.select_related("principal")
+    row = rows.filter(pk=pk).first() if pk else None
+    if row is None:
+        return "other floors are in force by now: look again"
+    at = f"{row.created_at:%Y-%m-%d %H:%M}"
+    return f"{row.principal} adopted other floors at {at} UTC: look again"
+
+
+def floors_of(row: Calibration) -> dict[Source, Floors]:
+    """The floors of every source that an adoption put into force, with what holds today where it
+    says nothing. Raises RefusedError when this version cannot read it."""
+    base = shipped(row.embedder, score=settings.ARGUS.recall_floor)
+    try:
+        return _adopted(base, row.values)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise RefusedError(f"calibration {row.pk} is of another version: {error}") from None
 
 
 def adopt_ranker(
@@ -142,22 +192,42 @@ def adopt_ranker(
         parse(values)
     except ContentError as error:
         raise RefusedError(f"not adopted: {error}") from None
-    return Calibration.objects.create(
-        kind="ranker",
+    return _put(
+        "ranker",
+        values,
+        {"new": asdict(new), "before": asdict(old), "ridge": comparison.ridge},
         embedder=embedder,
-        values=values,
-        evidence={"new": asdict(new), "before": asdict(old), "ridge": comparison.ridge},
         principal=principal,
-        reason=_reason(reason),
-        created_at=now,
+        reason=reason,
+        now=now,
     )
 
 
-def _reason(given: str) -> str:
-    reason = redact(clean_text(given)[0]).text.strip()
-    if len(reason) > REASON_CHARACTERS_MAX:
-        raise RefusedError(f"a reason has {REASON_CHARACTERS_MAX} characters at most")
-    return reason
+@transaction.atomic
+def _put(
+    kind: str,
+    values: Mapping[Any, Any],
+    evidence: Mapping[str, Any],
+    *,
+    embedder: str,
+    principal: Principal,
+    reason: str,
+    now: datetime,
+) -> Calibration:
+    """The row that the next recall obeys, and the act of who put it there."""
+    reason = tidy_reason(reason)
+    row = Calibration.objects.create(
+        kind=kind,
+        embedder=embedder,
+        values=dict(values),
+        evidence=dict(evidence),
+        principal=principal,
+        reason=reason,
+        created_at=now,
+    )
+    detail = {"kind": kind, "embedder": embedder}
+    record_act(principal, "adopt", "floors", row.pk, now=now, reason=reason, detail=detail)
+    return row
 
 
 def stored(floors: Floors) -> dict[str, Any]:

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from django.db import connection
-
 from memory.querysets import OwnedQuerySet, condition
+from memory.reading import server
 from recall.pool import Row
 
 #: Turns fetched on each side of a candidate.
@@ -133,7 +132,7 @@ def _cosine(column: str, known: str, vector: str) -> tuple[str, list[Any]]:
 
 
 def _fetch(sql: str, params: Sequence[Any], names: Sequence[str]) -> Fetched:
-    with connection.cursor() as cursor:
+    with server().cursor() as cursor:
         cursor.execute(sql, params)
         found = cursor.fetchall()
     rows, told = [], {}

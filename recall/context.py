@@ -1,7 +1,8 @@
 """Context: what a session should know from its start. Deterministic; no embedding, no model.
 
-Reads: note. Writes: emission. Audits: injection, for every call, in the same transaction.
-Verify: the same notes in the same order for the same rows; own project first, then global.
+Reads: note, pin. Writes: emission. Audits: injection, for every call, in the same transaction.
+Verify: the same notes in the same order for the same rows; what its principal pinned, then the own
+project, then global.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ from datetime import datetime
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Case, IntegerField, Value, When
+from django.db.models import Case, IntegerField, Q, Value, When
 
 from memory.attribution import GLOBAL
 from memory.ledger import emit
-from memory.models import Injection, Note, Principal
+from memory.models import Injection, Note, Pin, Principal
 from recall.block import BLOCK_CHARACTERS_MAX, Block, render
 from recall.reader import reader
 from recall.results import NOTE_READ, told
@@ -76,22 +77,22 @@ def recall_context(
     characters: int = BLOCK_CHARACTERS_MAX,
     past: Past | None = None,
 ) -> Context:
-    """The `most` important notes of the project that `cwd` and `facts` name, then of `global`:
-    those that are live, or that held then."""
+    """The `most` important notes of the project that `cwd` and `facts` name, then of `global`; what
+    the principal pinned comes before all others. What is live, or held then."""
     started = time.perf_counter()
     here = where(principal=principal, session=session, cwd=cwd, facts=facts)
     pool = Note.objects.visible_to(principal).wanted_by(principal, here.project_id)
     own_first = Case(
-        When(project__name=here.project or "", then=Value(0)),
+        When(project__in=here.family, then=Value(0)),
         default=Value(1),
         output_field=IntegerField(),
     )
     found = (
         (pool.believed(as_of=past.as_of, known_at=past.known_at) if past else pool.live(now))
-        .filter(project__name__in=[name for name in (here.project, GLOBAL) if name])
-        .annotate(own=own_first)
-        .order_by("own", "-importance", "-valid_from", "pk")
-        .values(*NOTE_READ)[:most]
+        .filter(Q(project__in=here.family) | Q(project__name=GLOBAL))
+        .annotate(own=own_first, pinned=_pinned_first(principal))
+        .order_by("pinned", "own", "-importance", "-valid_from", "pk")
+        .values(*NOTE_READ, "pinned")[:most]
     )
     rows = told(list(found), principal=principal)
     if past:
@@ -107,7 +108,10 @@ def recall_context(
         options=past.as_json() if past else {},
         outcome="injected" if notes else "no_hits",
         note_ids=[note["id"] for note in notes],
-        hits=[{"note": str(note["id"]), "rank": n} for n, note in enumerate(notes, start=1)],
+        hits=[
+            {"note": str(note["id"]), "rank": n, **({} if note["pinned"] else {"pinned": True})}
+            for n, note in enumerate(notes, start=1)
+        ],
         timings={"total": round((time.perf_counter() - started) * 1000, 2)},
         omitted=block.omitted,
         characters=len(block.text),
@@ -116,3 +120,10 @@ def recall_context(
     if block.text:
         emit(block.text, owner=principal, kind="recall", reference=str(row.pk), now=now)
     return Context(row.outcome, block.text, notes, block.omitted, row.pk)
+
+
+def _pinned_first(principal: Principal) -> Case:
+    """0 for what the principal pinned, 1 for the rest."""
+    # Without correlation: hashed once, whatever the number of notes.
+    pins = Pin.objects.filter(principal=principal).values("note")
+    return Case(When(pk__in=pins, then=Value(0)), default=Value(1), output_field=IntegerField())

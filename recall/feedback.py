@@ -3,6 +3,7 @@ by `recall.reader`.
 
 Reads: note, injection, project. Writes: feedback, one row for everything said; the newest row of a
 principal for a note and a place (a project, or everywhere) is what holds, for that principal alone.
+Audits: act.
 Feedback never changes a note's confidence and never retires one: a person's edit or review does.
 Verify: a note with `never` is in no block, no context and no answer for who said so, and no link
 leads to it.
@@ -18,17 +19,15 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
-from memory.attribution import Registry, attribute, project_rows
+from memory.acts import record_act, tidy_reason
+from memory.attribution import Registry, attribute, family, merges, project_rows
 from memory.errors import Conflict, NotFound, RefusedError
 from memory.models import Feedback, Injection, Note, Principal, Project
 from memory.models.note import FEEDBACKS
-from recall.where import tidy, where
-
-#: Characters of a reason.
-# Why: a sentence or two; what is longer is a statement of its own and belongs in the record.
-REASON_CHARACTERS_MAX = 1_000
+from memory.text.clean import clean_text
+from recall.where import where
 
 #: Standing feedback that is listed.
 FEEDBACK_LISTED_MAX = 50
@@ -82,9 +81,7 @@ def give_feedback(
     """
     if verdict not in FEEDBACKS:
         raise RefusedError(f"unknown verdict {verdict!r}: allowed are {', '.join(FEEDBACKS)}")
-    reason = tidy(reason).strip()
-    if len(reason) > REASON_CHARACTERS_MAX:
-        raise RefusedError(f"a reason has {REASON_CHARACTERS_MAX} characters at most")
+    reason = tidy_reason(reason)
     if not Note.objects.visible_to(principal).filter(pk=note_id).exists():
         raise NotFound(f"no note {note_id}")
     _check(injection, note_id, principal)
@@ -92,7 +89,8 @@ def give_feedback(
         # One at a time for each principal: the order of ids is then the order of what was said.
         Principal.objects.select_for_update(no_key=True).get(pk=principal.pk)
         place = _place(project, cwd, principal)
-        rows = list(_rows(principal).filter(note=note_id, project=place).order_by("-pk"))
+        of_place = Q(project__in=family(place)) if place else Q(project=None)
+        rows = list(_rows(principal).filter(of_place, note=note_id).order_by("-pk"))
         same = takewhile(lambda row: row.verdict == verdict, rows)
         for row in same:
             if injection in (None, row.injection_id) and reason in ("", row.reason):
@@ -108,6 +106,9 @@ def give_feedback(
             injection_id=injection,
             created_at=now,
         )
+        # The words of a reason stay where a purge finds them.
+        detail = {"injection": injection, "project": place}
+        record_act(principal, verdict, "note", note_id, now=now, detail=detail)
     return _said(row, fresh=True)
 
 
@@ -116,8 +117,7 @@ def feedback_of(notes: Collection[UUID], *, principal: Principal) -> dict[UUID, 
     found: dict[UUID, list[Said]] = {}
     if not notes:
         return found
-    newest = _newest(_rows(principal).filter(note__in=notes))
-    for row in newest.order_by("note", "project__name", "pk"):
+    for row in _holding(_rows(principal).filter(note__in=notes).order_by("pk")):
         found.setdefault(row.note_id, []).append(_said(row))
     return {
         note: sorted(words, key=lambda said: said.project or "") for note, words in found.items()
@@ -127,7 +127,7 @@ def feedback_of(notes: Collection[UUID], *, principal: Principal) -> dict[UUID, 
 def given(principal: Principal) -> list[tuple[Said, str]]:
     """What the principal holds of any note, latest first, with the note's title ("": the principal
     cannot see the note any more)."""
-    rows = list(_newest(_rows(principal)).order_by("-pk")[:FEEDBACK_LISTED_MAX])
+    rows = _holding(_newest(_rows(principal)).order_by("-pk"))[:FEEDBACK_LISTED_MAX]
     seen = Note.objects.visible_to(principal).filter(pk__in=[row.note_id for row in rows])
     titles = dict(seen.values_list("pk", "title"))
     return [(_said(row), titles.get(row.note_id, "")) for row in rows]
@@ -138,10 +138,24 @@ def _rows(principal: Principal) -> QuerySet[Feedback]:
 
 
 def _newest(rows: QuerySet[Feedback]) -> QuerySet[Feedback]:
-    """Of each note and place the newest row, without what was taken back."""
+    """Of each note and place the newest row."""
     newest = rows.order_by("note", "project", "-pk").distinct("note", "project").values("pk")
-    kept = Feedback.objects.filter(pk__in=newest).exclude(verdict="withdrawn")
-    return kept.select_related("project")
+    return Feedback.objects.filter(pk__in=newest).select_related("project")
+
+
+def _holding(said: QuerySet[Feedback]) -> list[Feedback]:
+    """Of these, in their order, what holds: the newest of each note and place. Places that were
+    merged since are one, and what was taken back is none."""
+    rows = list(said)
+    # Two places can be one only where there are two.
+    read_as = merges() if len({row.project_id for row in rows} - {None}) > 1 else {}
+    last: dict[tuple[UUID, int | None], int] = {}
+    for row in rows:
+        here = row.project_id
+        place = (row.note_id, here and read_as.get(here, here))
+        last[place] = max(last.get(place, 0), row.pk)
+    kept = set(last.values())
+    return [row for row in rows if row.pk in kept and row.verdict != "withdrawn"]
 
 
 def _said(row: Feedback, *, fresh: bool = False) -> Said:
@@ -158,6 +172,7 @@ def _said(row: Feedback, *, fresh: bool = False) -> Said:
 
 def _place(project: str | None, cwd: str, principal: Principal) -> int | None:
     if project:
+        project = clean_text(project)[0]
         name = Registry.load().names.get(project, project)
         row = Project.objects.filter(name=name).values_list("pk", flat=True).first()
         if row is None:
@@ -177,7 +192,9 @@ def _check(injection: int | None, note_id: UUID, principal: Principal) -> None:
     row = Injection.objects.visible_to(principal).filter(pk=injection).first()
     if row is None:
         raise NotFound(f"no injection {injection}")
-    weighed = {hit.get("note") for hit in row.hits}
+    # Rows of another shape have no notes among their hits.
+    hits = row.hits if isinstance(row.hits, list) else []
+    weighed = [hit.get("note") for hit in hits if isinstance(hit, dict)]
     if note_id not in row.note_ids and str(note_id) not in weighed:
         raise RefusedError(f"injection {injection} had nothing to do with note {note_id}")
 

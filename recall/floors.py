@@ -19,6 +19,12 @@ SOURCES: tuple[Source, ...] = ("note", "turn")
 #: Floors of one source, in the order in which they are read and printed.
 NAMES = ("semantic", "keyword", "relevance", "score")
 
+#: What a floor says of a hit that it refuses.
+BELOW_TRACKS = "below every track's floor"
+BELOW_RELEVANCE = "below the floor of relevance"
+BELOW_SCORE = "below the floor of the final score"
+REFUSALS = (BELOW_TRACKS, BELOW_RELEVANCE, BELOW_SCORE)
+
 
 @dataclass(frozen=True)
 class Weights:
@@ -158,9 +164,19 @@ def judge(seen: Evidence, floors: Floors) -> Judged:
     )
     refused = ""
     if not {"semantic", "keyword"} & set(cleared):
-        refused = "below every track's floor"
+        refused = BELOW_TRACKS
     elif "relevance" not in cleared:
-        refused = "below the floor of relevance"
+        refused = BELOW_RELEVANCE
     elif "score" not in cleared:
-        refused = "below the floor of the final score"
+        refused = BELOW_SCORE
     return Judged(cleared, refused, odds)
+
+
+def clears(seen: Evidence, floors: Floors) -> bool:
+    """Whether `judge` would refuse nothing: the same, for who judges thousands and asks no more."""
+    if seen.score < floors.score:
+        return False
+    meant = seen.above is not None and seen.above >= floors.semantic
+    if not (meant or seen.keyword >= floors.keyword):
+        return False
+    return relevance(seen, floors.weights) >= floors.relevance

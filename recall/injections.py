@@ -71,7 +71,7 @@ def record(
         project_id=here.project_id,
         outcome=outcome,
         gate=gate,
-        options=_told(options),
+        options=_told(options) | _read(searched),
         note_ids=_notes(hits),
         turn_ids=[hit.key for hit in hits if hit.source == "turn"],
         hits=[
@@ -95,6 +95,11 @@ def record(
     if text:
         emit(text, owner=principal, kind="recall", reference=str(row.pk), now=now)
     return row.pk
+
+
+def _read(searched: Searched | None) -> dict[str, Any]:
+    """Which server answered the search, where there is more than one."""
+    return {"read": searched.read.as_json()} if searched and searched.read else {}
 
 
 def _notes(hits: Sequence[Hit]) -> list[UUID]:

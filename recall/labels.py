@@ -30,7 +30,7 @@ from recall.calibration import in_force
 from recall.evaluation import lines, locomo
 from recall.evaluation.dataset import NO_ANSWER
 from recall.features import FEATURES
-from recall.floors import SOURCES, Evidence, above
+from recall.floors import SOURCES
 from recall.found import Found
 from recall.gates import ask
 from recall.proposal import FITTED_MAX, Labelled, Seen
@@ -38,6 +38,7 @@ from recall.results import fold
 from recall.scoring import Hit, weigh_all
 from recall.search import Searched, search
 from recall.training import FOLDS, Example
+from recall.weighed import evidence_of
 from recall.where import where
 from recall.withheld import withhold
 
@@ -166,7 +167,7 @@ def examples(
 
 def useful(principal: Principal) -> list[LabelledQuestion]:
     """Prompts of the ledger whose notes were called useful, as questions to be asked anew."""
-    said = _said(principal)
+    said = words_of(principal)
     asked = Injection.objects.visible_to(principal).filter(pk__in={pk for pk, _ in said})
     queries = dict(asked.values_list("pk", "query"))
     held: dict[str, set[str]] = {}
@@ -182,7 +183,7 @@ def from_ledger(principal: Principal) -> list[Labelled]:
     an answer; one with wrong notes alone has none. What nobody spoke of is left out."""
     model = embedder().name
     said: dict[int, dict[str, bool]] = {}
-    for (injection, note), verdict in _said(principal).items():
+    for (injection, note), verdict in words_of(principal).items():
         if verdict in RIGHT:
             said.setdefault(injection, {})[note] = RIGHT[verdict]
     injections = Injection.objects.visible_to(principal).filter(pk__in=said, model_asked=model)
@@ -231,7 +232,13 @@ class _Engine:
     def weigh(self, searched: Searched, question: LabelledQuestion) -> list[Hit]:
         """Everything found that a prompt may be given as hits, in the order of recall."""
         project = self._projects.get(question.project)
-        weighed = weigh_all(searched, self._rules.floors, project=project, now=self._now)
+        weighed = weigh_all(
+            searched,
+            self._rules.floors,
+            project=project,
+            now=self._now,
+            alike=self._here.named_alike(project),
+        )
         # What the floors in force refuse is judged, too: others are on trial.
         cleared = [replace(hit, judged=replace(hit.judged, refused="")) for hit in weighed]
         judged = withhold(
@@ -301,7 +308,7 @@ def _said_by(found: Sequence[Found], principal: Principal) -> dict[str, str]:
     return said
 
 
-def _said(principal: Principal) -> dict[tuple[Any, str], str]:
+def words_of(principal: Principal) -> dict[tuple[Any, str], str]:
     """The newest word on each note of each injection, oldest first; none that was taken back. To
     take a word back takes back all that was said of the note in that place."""
     rows = (
@@ -325,12 +332,5 @@ def _kept(
     """The hits of a row that somebody spoke of, in the numbers that `weigh` gave them; rows of an
     older time lack some."""
     for hit in hits:
-        if hit.get("note") in said and hit.get("coverage") is not None:
-            evidence = Evidence(
-                above(hit.get("cosine"), model, spoken),
-                hit.get("tracks", {}).get("keyword", {}).get("score", 0.0),
-                hit["coverage"],
-                hit["score"],
-                here=hit.get("boost", 1.0) > 1.0,
-            )
+        if hit.get("note") in said and (evidence := evidence_of(hit, model, spoken)) is not None:
             yield Seen("note", evidence, said[hit["note"]])

@@ -148,6 +148,71 @@ def recall_notes(
     `wanted.floor` replaces the machine's floor of the final score; `wanted.project` leaves out what
     is not of that project; `wanted.past` asks what held then.
     """
+    recalled, here, rules = _recall(
+        prompt,
+        principal=principal,
+        now=now,
+        session=session,
+        cwd=cwd,
+        facts=facts,
+        wanted=wanted,
+    )
+    injection = record(
+        "prompt",
+        here,
+        principal=principal,
+        now=now,
+        query=recalled.asked.text,
+        gate=recalled.asked.gate,
+        outcome=recalled.outcome,
+        hits=recalled.hits,
+        weighed=recalled.weighed,
+        floors=recalled.floors_told,
+        rules=rules,
+        options=wanted.as_json() | {"reranking": recalled.reranking.as_json()},
+        searched=recalled.searched,
+        omitted=recalled.omitted,
+        text=recalled.text,
+        milliseconds=recalled.milliseconds,
+    )
+    return replace(recalled, injection=injection)
+
+
+def preview_notes(
+    prompt: str,
+    *,
+    principal: Principal,
+    now: datetime,
+    session: str = "",
+    cwd: str = "",
+    facts: Facts = NO_FACTS,
+    wanted: Wanted = USUAL,
+) -> Recalled:
+    """What `recall_notes` would put before an agent now, for a person to look at: no agent gets it,
+    so that neither the ledger nor what counts as said by Argus has a row of it."""
+    recalled, _, _ = _recall(
+        prompt,
+        principal=principal,
+        now=now,
+        session=session,
+        cwd=cwd,
+        facts=facts,
+        wanted=wanted,
+    )
+    return recalled
+
+
+def _recall(
+    prompt: str,
+    *,
+    principal: Principal,
+    now: datetime,
+    session: str,
+    cwd: str,
+    facts: Facts,
+    wanted: Wanted,
+) -> tuple[Recalled, Where, InForce]:
+    """All of a recall but its rows, with the place that asked and the rules it went by."""
     started = time.perf_counter()
     here = where(principal=principal, session=session, cwd=cwd, facts=facts)
     asked = ask(prompt)
@@ -166,26 +231,7 @@ def recall_notes(
     )
     if not asked.gate:
         recalled = _search(recalled, here, wanted, rules, principal=principal, now=now)
-    recalled = replace(recalled, milliseconds=_since(started))
-    injection = record(
-        "prompt",
-        here,
-        principal=principal,
-        now=now,
-        query=asked.text,
-        gate=asked.gate,
-        outcome=recalled.outcome,
-        hits=recalled.hits,
-        weighed=recalled.weighed,
-        floors=recalled.floors_told,
-        rules=rules,
-        options=wanted.as_json() | {"reranking": recalled.reranking.as_json()},
-        searched=recalled.searched,
-        omitted=recalled.omitted,
-        text=recalled.text,
-        milliseconds=recalled.milliseconds,
-    )
-    return replace(recalled, injection=injection)
+    return replace(recalled, milliseconds=_since(started)), here, rules
 
 
 def _search(
@@ -212,7 +258,8 @@ def _search(
         silent=here.names,
         ranker=rules.ranker,
     )
-    weighed = weigh_all(searched, so_far.floors, project=here.project, now=now)
+    alike = here.named_alike(here.project)
+    weighed = weigh_all(searched, so_far.floors, project=here.project, now=now, alike=alike)
     weighed = withhold(
         weighed,
         principal=principal,

@@ -115,7 +115,8 @@ def recall_query(
         sources=sources if only or not project else (),
         ranker=rules.ranker,
     )
-    weighed = weigh_all(searched, rules.floors, project=here.project, now=now)
+    alike = here.named_alike(here.project)
+    weighed = weigh_all(searched, rules.floors, project=here.project, now=now, alike=alike)
     weighed = withhold(
         weighed,
         principal=principal,

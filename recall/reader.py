@@ -53,7 +53,7 @@ def reader(principal: Principal, project: int | None) -> Reader:
             "   WHERE mine.principal_id = %s AND theirs.principal_id <> %s), notes,"
             " ARRAY(SELECT raw_item_id FROM memory_evidence"
             "   WHERE note_id = ANY(notes) AND raw_item_id IS NOT NULL) FROM out",
-            [principal.pk, project, principal.pk, principal.pk, principal.pk],
+            [project, principal.pk, principal.pk, principal.pk, principal.pk],
         )
         mates, notes, turns = cursor.fetchone()
     return Reader(principal, tuple(mates), tuple(notes), tuple(turns))

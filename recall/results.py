@@ -19,11 +19,10 @@ from memory.models import DedupVerdict, Evidence, Principal, RawItem
 from memory.searchtexts import speaker
 from memory.text.words import normalise
 from recall.excerpt import LOOKED_AT_CHARACTERS_MAX, excerpt
-from recall.floors import Source
 from recall.reader import reader
 from recall.reranking import Reranking, rerank
 from recall.scoring import Hit
-from recall.search import Searched
+from recall.search import COLUMNS, Searched
 from recall.states import stale
 
 #: What is read of a note that is shown.
@@ -32,10 +31,6 @@ NOTE_READ = (
     "said_by", "project_id", "valid_from", "valid_to", "content_key", "session", "owner_id",
     "confidentiality", "project__name", "owner__name",
 )  # fmt: skip
-
-
-#: The column of each source's pool that a hit's key stands in.
-COLUMNS: tuple[tuple[Source, str], ...] = (("note", "pk"), ("turn", "raw_item"))
 
 
 def fold(hits: Sequence[Hit]) -> list[Hit]:

@@ -8,7 +8,7 @@ its sum is log-odds, so a factor on the odds is a summand there. Pure; the clock
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -125,7 +125,8 @@ class Hit:
 
 @dataclass(frozen=True)
 class Scales:
-    """What hits of one recall are weighed by: the place that asks, floors, tongue and clock."""
+    """What hits of one recall are weighed by: the place that asks, with the names of projects that
+    were merged with it (`alike`), floors, tongue and clock."""
 
     project: str | None
     floors: Mapping[Source, Floors]
@@ -133,6 +134,7 @@ class Scales:
     tongue: str
     half_life_days: float
     now: datetime
+    alike: Collection[str] = ()
 
 
 def weigh(found: Found, scales: Scales) -> Hit:
@@ -140,7 +142,8 @@ def weigh(found: Found, scales: Scales) -> Hit:
     facts = found.facts
     prior = KIND_PRIORS.get(facts.get("memory_kind") or "", 1.0)
     decay = freshness(facts["at"], half_life_days=scales.half_life_days, now=scales.now)
-    here = bool(scales.project) and facts["project__name"] == scales.project
+    name = facts["project__name"]
+    here = bool(scales.project) and (name == scales.project or name in scales.alike)
     boost = SAME_PROJECT_BOOST if here else 1.0
     score = found.fused * prior * decay * boost
     keyword = found.tracks.get("keyword")
@@ -157,7 +160,12 @@ def weigh(found: Found, scales: Scales) -> Hit:
 
 
 def weigh_all(
-    searched: Searched, floors: Mapping[Source, Floors], *, project: str | None, now: datetime
+    searched: Searched,
+    floors: Mapping[Source, Floors],
+    *,
+    project: str | None,
+    now: datetime,
+    alike: Collection[str] = (),
 ) -> list[Hit]:
     """Every find as a hit, those of each source by `order`. Between the sources relevance decides:
     a ranker's sum compares the candidates of one source and says nothing about another's."""
@@ -169,6 +177,7 @@ def weigh_all(
         tongue(question.text),
         settings.ARGUS.recency_half_life_days,
         now,
+        alike,
     )
     hits = [weigh(one, scales) for one in searched.found]
     hits.sort(key=lambda hit: (-hit.order, str(hit.key)))

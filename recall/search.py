@@ -1,8 +1,9 @@
 """One engine, two sources: live notes, and raw items as evidence of what distilling missed.
 
-Reads: note, search_text, turn_vector, and the lexical index, by `memory.tracks`. Used by prompt
-recall, by queries, and by whoever measures them. Knows nothing about which hit clears a floor,
-about gates, or about what is done with a hit.
+Reads: note, search_text, turn_vector, and the lexical index, by `memory.tracks`, at a standby where
+one is set (`memory.reading`): it finds, and what it found counts when the primary has it, too. Used
+by prompt recall, by queries, and by whoever measures them. Knows nothing about which hit clears a
+floor, about gates, or about what is done with a hit.
 """
 
 from __future__ import annotations
@@ -17,12 +18,14 @@ from uuid import UUID
 
 from django.db.models import Exists, OuterRef
 
+from memory.attribution import family
 from memory.errors import Confidential, ContentError, InfraError
 from memory.lexical import hashed, lexeme, query_terms
 from memory.llm.choice import embedder
 from memory.llm.ports import Origin
 from memory.models import Note, Principal, RawItem
 from memory.querysets import OwnedQuerySet
+from memory.reading import Read, anywhere
 from memory.tracks import EXACT_ROWS_MAX, HNSW_EF_SEARCH, Asked, asked, heaviest, literal, nearest
 from recall import candidates
 from recall.calendar import YEAR_MAX, YEAR_MIN
@@ -54,6 +57,9 @@ CANDIDATES_A_TRACK = 40
 
 assert max(CANDIDATES_A_TRACK, TRACK_DEPTH) <= HNSW_EF_SEARCH
 
+#: The column of each source's pool that a hit's key stands in.
+COLUMNS: tuple[tuple[Source, str], ...] = (("note", "pk"), ("turn", "raw_item"))
+
 _CAPITAL = re.compile(r"\b[A-ZÀ-ÖØ-Þ][\w-]*")
 
 
@@ -70,6 +76,8 @@ class Searched:
     pools: Mapping[Source, OwnedQuerySet] = field(default_factory=dict)
     # Notes that the asker wants to see no more.
     silenced: Sequence[UUID] = ()
+    # Where the tracks were read; None where there is no standby.
+    read: Read | None = None
 
 
 @dataclass(frozen=True)
@@ -109,9 +117,9 @@ def search(
     """Both sources for a question, each in its order, notes first. Without an embedder the words
     alone answer, and it is said.
 
-    `project` is a hard filter; `here` is the project that asks, whose word on silence counts;
-    `silent` words (names of projects) count in no coverage: at home they say nothing. `ranker` is
-    the one in force, for whoever has it already.
+    `project` is a hard filter, for what is of a project merged with it, too; `here` is the project
+    that asks, whose word on silence counts; `silent` words (names of projects) count in no
+    coverage: at home they say nothing. `ranker` is the one in force, for whoever has it already.
     """
     timings: dict[str, float] = {}
     degraded: dict[str, str] = {}
@@ -126,35 +134,55 @@ def search(
     started = time.perf_counter()
     question = embed(question, known[True].speakers, degraded)
     timings["embed"] = _since(started)
-    started = time.perf_counter()
-    worded = heaviest(
-        principal,
-        {source == "turn": known[source == "turn"] for source in sources},
-        # What does not hold then is left out only after this: few of the heaviest may remain.
-        depth=CANDIDATES_A_TRACK if past is None else CANDIDATES_OF_THE_PAST,
-        postings=None if past is None else POSTINGS_OF_THE_PAST // max(len(question.terms), 1),
-        live=past is None,
-        project=project,
-        mates=who.mates,
-    )
-    timings["keyword"] = _since(started)
+    projects = family(project)
     ranker = ranker or in_force(question.model).ranker
-    found: list[Found] = []
-    pools: dict[Source, OwnedQuerySet] = {}
-    for source in sources:
-        raw = source == "turn"
+    pools = _pools(who, sources, projects if project else None, now=now, past=past)
+
+    def find() -> list[Found]:
         started = time.perf_counter()
-        pool = _turns(who, past) if raw else _notes(who, now, past)
-        pool = pools[source] = pool.filter(project=project) if project else pool
-        whole = past is None and not project
-        texts = [text for text, _ in worded[raw]]
-        fetched = _of_source(source, pool, question, known[raw], texts, whole=whole)
-        timings[source] = _since(started)
+        worded = heaviest(
+            principal,
+            {source == "turn": known[source == "turn"] for source in sources},
+            # What does not hold then is left out only after this: few of the heaviest may remain.
+            depth=CANDIDATES_A_TRACK if past is None else CANDIDATES_OF_THE_PAST,
+            postings=None if past is None else POSTINGS_OF_THE_PAST // max(len(question.terms), 1),
+            live=past is None,
+            projects=projects,
+            mates=who.mates,
+        )
+        timings["keyword"] = _since(started)
+        found: list[Found] = []
+        for source, pool in pools.items():
+            raw = source == "turn"
+            started = time.perf_counter()
+            whole = past is None and not project
+            texts = [text for text, _ in worded[raw]]
+            fetched = _of_source(source, pool, question, known[raw], texts, whole=whole)
+            timings[source] = _since(started)
+            started = time.perf_counter()
+            if fetched.rows:
+                found += place(source, fetched, question, known[raw], ranker, silent=silent)
+            timings[f"rank_{source}"] = _since(started)
+        return found
+
+    found, read = anywhere(find)
+    if read and read.server == "standby":
         started = time.perf_counter()
-        if fetched.rows:
-            found += place(source, fetched, question, known[raw], ranker, silent=silent)
-        timings[f"rank_{source}"] = _since(started)
-    return Searched(found, question, degraded, timings, pools, who.notes_out)
+        found = _standing(found, pools)
+        timings["standing"] = _since(started)
+    return Searched(found, question, degraded, timings, pools, who.notes_out, read)
+
+
+def _standing(found: Sequence[Found], pools: Mapping[Source, OwnedQuerySet]) -> list[Found]:
+    """What of it the primary would find as well: retired, purged or hidden since the standby heard
+    of it, it is not weighed."""
+    kept: set[Any] = set()
+    for source, column in COLUMNS:
+        keys = [one.key for one in found if one.source == source]
+        if keys:
+            rows = pools[source].filter(**{f"{column}__in": keys})
+            kept.update(rows.values_list(column, flat=True))
+    return [one for one in found if one.key in kept]
 
 
 def ask(text: str, *, principal: Principal, now: datetime) -> tuple[Question, dict[bool, Asked]]:
@@ -186,6 +214,22 @@ def embed(question: Question, speakers: Collection[int], degraded: dict[str, str
         degraded["semantic"] = str(error)
         return question
     return replace(question, vector=vector, said=told)
+
+
+def _pools(
+    who: Reader,
+    sources: Sequence[Source],
+    projects: Sequence[int] | None,
+    *,
+    now: datetime,
+    past: Past | None,
+) -> dict[Source, OwnedQuerySet]:
+    """The rows of each source that may be shown; of these projects alone, where they are given."""
+    pools: dict[Source, OwnedQuerySet] = {}
+    for source in sources:
+        pool = _turns(who, past) if source == "turn" else _notes(who, now, past)
+        pools[source] = pool if projects is None else pool.filter(project__in=projects)
+    return pools
 
 
 def _notes(who: Reader, now: datetime, past: Past | None) -> OwnedQuerySet:

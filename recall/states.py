@@ -11,10 +11,9 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Q
-
 from memory import verdicts
-from memory.models import DedupVerdict, Note
+from memory.heirs import lines
+from memory.models import Note
 from recall.reader import Reader
 
 #: Every state, and what it says.
@@ -23,6 +22,7 @@ STATES = {
     "superseded": "something else holds instead",
     "refined": "a fuller note says it",
     "duplicate": "another note says the same",
+    "edited": "a person put it into other words",
     "retired": "it was withdrawn for another reason",
     "ended": "it held until a day that has passed",
     "not_yet": "it holds from a later day on",
@@ -33,10 +33,6 @@ STATES = {
 STATE_COLUMNS = (
     "id", "valid_from", "valid_to", "created_at", "deleted_at", "invalidated_at", "retired_reason",
 )  # fmt: skip
-
-#: Replacements that are followed from one note to the one that stands in its place today.
-# Why: a fact that changed more often has a page of its own; what runs in a circle ends, too.
-REPLACEMENTS_MAX = 20
 
 
 def state(note: Mapping[str, Any], now: datetime) -> str:
@@ -64,7 +60,7 @@ def believed(note: Mapping[str, Any], *, as_of: datetime, known_at: datetime) ->
 
 def _reason(note: Mapping[str, Any]) -> str:
     why = str(note["retired_reason"])
-    return why if why in ("superseded", "refined", "duplicate") else "retired"
+    return why if why in verdicts.RETIREMENTS else "retired"
 
 
 def stale(rows: Sequence[Mapping[str, Any]], *, who: Reader, now: datetime) -> list[dict[str, Any]]:
@@ -75,7 +71,7 @@ def stale(rows: Sequence[Mapping[str, Any]], *, who: Reader, now: datetime) -> l
     wanted = pool.filter(pk__in=[row["id"] for row in rows])
     found = {one["id"]: one for one in wanted.values(*STATE_COLUMNS)}
     states = {pk: state(one, now) for pk, one in found.items()}
-    gone = [pk for pk, what in states.items() if what in ("superseded", "refined", "duplicate")]
+    gone = [pk for pk, what in states.items() if what in verdicts.RETIREMENTS]
     heirs = _heirs(gone, who=who, now=now) if gone else {}
     return [
         {
@@ -89,41 +85,13 @@ def stale(rows: Sequence[Mapping[str, Any]], *, who: Reader, now: datetime) -> l
 
 def _heirs(notes: Collection[UUID], *, who: Reader, now: datetime) -> dict[UUID, dict[str, Any]]:
     """The last note of each line of replacements that the reader may be shown."""
-    lines: dict[UUID, list[UUID]] = {pk: [pk] for pk in notes}
-    edge = set(notes)
-    for _ in range(REPLACEMENTS_MAX):
-        if not (steps := _replacements(edge)):
-            break
-        edge = set()
-        for line in lines.values():
-            heir = steps.get(line[-1])
-            if heir is not None and heir not in line:
-                line.append(heir)
-                edge.add(heir)
-    later = {pk for line in lines.values() for pk in line[1:]}
+    ends = {pk: [heir.kept.pk for heir in line] for pk, line in lines(notes).items()}
+    later = {pk for line in ends.values() for pk in line}
     columns = {*STATE_COLUMNS, "title", "content", "project__name"}
     seen = who.notes().filter(pk__in=later).values(*columns)
     told = {one["id"]: one for one in seen}
-    ends = {pk: [one for one in line[1:] if one in told] for pk, line in lines.items()}
-    return {pk: _told(told[line[-1]], now) for pk, line in ends.items() if line}
-
-
-def _replacements(notes: Collection[UUID]) -> dict[UUID, UUID]:
-    """What each of these notes was retired for, if it was; the latest verdict counts."""
-    columns = ("project", "visibility", "confidence", "valid_from", "deleted_at")
-    standing = (
-        DedupVerdict.objects.as_pipeline()
-        .filter(Q(note__in=notes) | Q(target__in=notes), status__in=("applied", "approved"))
-        .exclude(verdict="distinct")
-        .select_related("note", "target")
-        .only("verdict", *(f"{side}__{name}" for side in ("note", "target") for name in columns))
-    )
-    found: dict[UUID, UUID] = {}
-    for row in standing.order_by("pk"):
-        did = verdicts.effect(row.verdict, row.note, row.target)
-        if did.retired is not None and did.retired.deleted_at is not None:
-            found[did.retired.pk] = did.kept.pk
-    return {pk: heir for pk, heir in found.items() if pk in notes}
+    shown = {pk: [one for one in line if one in told] for pk, line in ends.items()}
+    return {pk: _told(told[line[-1]], now) for pk, line in shown.items() if line}
 
 
 def _told(note: Mapping[str, Any], now: datetime) -> dict[str, Any]:

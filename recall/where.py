@@ -36,7 +36,8 @@ class Where:
 
     `project` is a name that need not be in the registry; `project_id` is its row, when it is.
     `names` are the terms of the names of projects that the asker has texts of, `ids` all projects
-    by name and alias.
+    by name and alias, one that was merged by the id of the one it went into. `family` are the ids
+    of all that count as `project_id`.
     """
 
     session: str = ""
@@ -45,10 +46,17 @@ class Where:
     project_id: int | None = None
     names: frozenset[str] = frozenset()
     ids: tuple[tuple[str, int], ...] = ()
+    family: tuple[int, ...] = ()
 
     def named(self, project: str) -> int | None:
         """The project of this name or alias; None when there is none."""
         return dict(self.ids).get(project)
+
+    def named_alike(self, project: str | None) -> frozenset[str]:
+        """All names of the project of this name, those of projects merged into it as well."""
+        if project is None or (pk := self.named(project)) is None:
+            return frozenset([project] if project else [])
+        return frozenset(name for name, one in self.ids if one == pk)
 
 
 def where(
@@ -56,21 +64,25 @@ def where(
 ) -> Where:
     """Clean what the client said, and name the project by the rules of capture."""
     session, cwd = tidy(session), tidy(cwd)
-    registry = Registry.load()
     # What others call their projects silences no word here: `own` are those with texts of ours.
     texts = SearchText.objects.visible_to(principal).filter(project=OuterRef("pk"), owner=principal)
-    rows = Project.objects.annotate(own=Exists(texts)).values_list("name", "pk", "own")
-    ids = {name: pk for name, pk, _ in rows}
+    known = Project.objects.annotate(own=Exists(texts))
+    rows = list(known.values_list("pk", "name", "merged_into", "own"))
+    registry = Registry.load((pk, name, into) for pk, name, into, _ in rows)
+    read_as = {pk: registry.merged.get(pk, pk) for pk, *_ in rows}
+    ids = {name: read_as[pk] for pk, name, *_ in rows}
     aliases = {alias: ids[name] for alias, name in registry.names.items() if name in ids}
-    own = {pk for _, pk, has in rows if has}
+    own = {read_as[pk] for pk, *_, has in rows if has}
     name = named_by(registry, cwd, facts)
+    project = ids.get(name or "")
     return Where(
         session,
         cwd,
         name,
-        ids.get(name or ""),
+        project,
         names_of([name for name, project in (aliases | ids).items() if project in own]),
         tuple((aliases | ids).items()),
+        tuple(pk for pk, end in read_as.items() if end == project),
     )
 
 

@@ -173,12 +173,16 @@ def note(
             "embedding_model": EMBED_MODEL,
             "embedded_at": created,
         } | fields
-    fields = {"confidence": CONFIDENCE_START, "title": content[:80], "said_by": item.role} | fields
+    fields = {
+        "confidence": CONFIDENCE_START,
+        "title": content[:80],
+        "said_by": item.role,
+        "unit_key": f"made:{number}",
+    } | fields
     made = Note.objects.create(
         id=uuid.uuid4(),
         owner=owner,
         content=content,
-        unit_key=f"made:{number}",
         content_key=sha256(normalise(content)),
         session=item.session,
         valid_from=when,

@@ -15,7 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
-ROOMS = ("argus", "memory", "review", "recall")
+ROOMS = ("argus", "memory", "review", "recall", "exporter")
 
 #: Folders of the tree that are told in one line.
 FOLDED = ("migrations",)

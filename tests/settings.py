@@ -9,6 +9,9 @@ import os
 import tempfile
 from pathlib import Path
 
+#: Seeds of what is killed at random; a person may ask for more.
+SEEDS = int(os.environ.get("ARGUS_TEST_SEEDS", "3"))
+
 for _name in [name for name in os.environ if name.startswith("ARGUS_")]:
     del os.environ[_name]
 
@@ -19,4 +22,8 @@ os.environ["ARGUS_HOME"] = str(TEST_HOME.absolute())
 
 from argus.settings import *  # noqa: E402, F403
 
-PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+# The second is what a real server checks a password by.
+PASSWORD_HASHERS = [
+    "django.contrib.auth.hashers.MD5PasswordHasher",
+    "django.contrib.auth.hashers.PBKDF2PasswordHasher",
+]

@@ -1,18 +1,25 @@
-"""One session from POST /capture to the text before an agent, with every audit row on the way.
+"""One session from POST /capture to the text before an agent and to a file in the vault, with every
+audit row on the way.
 
 Through the doors alone, as a hook and a worker use them; the rows are read as an auditor would.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from django.test import Client
 
+from exporter.models import ExportedFile
+from exporter.place import Place, around_vault
 from memory.access import create_key, principal
+from memory.files import capture_files
 from memory.models import (
     Attribution,
     CaptureReceipt,
@@ -26,12 +33,14 @@ from memory.models import (
     Injection,
     LlmCall,
     Note,
+    Principal,
     RawItem,
     SegmentCheck,
     StageRun,
     TurnVector,
 )
 from memory.pipeline import PIPELINE
+from memory.text import region
 from memory.text.fence import MARK
 
 START = datetime(2026, 5, 4, 9, 0, tzinfo=UTC)
@@ -67,7 +76,9 @@ def post(client: Client, path: str, body: Any = None) -> dict[str, Any]:
     return got
 
 
-def test_it_takes_a_session_from_capture_to_recall_and_leaves_every_row(clone_db: str) -> None:
+def test_it_takes_a_session_from_capture_to_recall_and_the_vault_and_leaves_every_row(
+    clone_db: str, tmp_path: Path
+) -> None:
     key, row = create_key(owner="alice", scopes=["capture", "recall", "operate"])
     client = Client(headers={"authorization": f"Bearer {key}"})
     alice = principal("alice")
@@ -152,6 +163,62 @@ def test_it_takes_a_session_from_capture_to_recall_and_leaves_every_row(clone_db
     quiet = post(client, "/process")
     assert quiet["distill"]["notes_created"] == quiet["dedup"].get("distinct", 0) == 0
     assert StageRun.objects.count() == 2 * len(PIPELINE)
+
+    vault = tmp_path / "Vault"
+    with around_vault(Place(vault, "alice")):
+        _to_the_vault(client, vault, alice, live)
+
+
+def _to_the_vault(client: Client, vault: Path, alice: Principal, live: list[Note]) -> None:
+    """The notes as files, the rows of each, a person's words below one, and those back again."""
+    exported = post(client, "/export")
+    run = StageRun.objects.get(stage="export")
+    assert (run.status, run.trigger_source) == ("done", "api")
+    assert run.report["written"] == exported["written"] == len(list(vault.rglob("*.md")))
+    rows = {row.note_id: row for row in ExportedFile.objects.visible_to(alice).filter(kind="note")}
+    assert set(rows) == {note.pk for note in live}
+    for note in live:
+        row = rows[note.pk]
+        assert (row.action, row.run, row.owner) == ("written", run, alice)
+        managed, own = region.split((vault / row.path).read_bytes())
+        assert (own, row.sha256, row.size) == (
+            b"", hashlib.sha256(managed).hexdigest(), len(managed),
+        )  # fmt: skip
+        face = yaml.safe_load(region.front(managed) or b"")
+        assert (face["argus_id"], face["project"], face["level"]) == (
+            str(note.pk),
+            "harbor",
+            "note",
+        )
+        assert (face["evidence"], face["aliases"]) == (1, [note.title])
+        emitted = Emission.objects.get(kind="vault", reference=str(note.pk))
+        assert emitted.owner == alice
+        # The file itself does not come back, whichever way it takes.
+        told = {"source": "api", "kind": "document", "body": managed.decode()}
+        assert post(client, "/capture", told)["refused"] == "derived"
+        told["body"] = managed.decode().split("---", 2)[2]
+        assert post(client, "/capture", told)["refused"] == "derived"
+
+    again = post(client, "/export")
+    assert (again["written"], again["unchanged"]) == (0, exported["written"])
+    assert ExportedFile.objects.visible_to(alice).count() == exported["written"]
+    assert Emission.objects.filter(kind="vault").count() == len(live)
+
+    path = vault / rows[live[0].pk].path
+    with path.open("a") as handle:
+        handle.write("\nThe harbor staging database moved to host db7 in June.\n")
+    tally = capture_files([vault], owner=alice)
+    assert (tally.stored, tally.refused) == (1, {"derived": exported["written"]})
+    item = RawItem.objects.visible_to(alice).get(source="vault")
+    assert (item.kind, item.metadata["argus_id"]) == ("synthesis", str(live[0].pk))
+    assert item.project is not None and item.project.name == "harbor"
+    assert post(client, "/process")["distill"]["items_distilled"] == 1
+    learned = Note.objects.visible_to(alice).get(evidence__raw_item=item)
+    assert "db7" in learned.content
+    report = post(client, "/export")
+    assert report["conflicts"] == 0
+    assert path.read_text().endswith("moved to host db7 in June.\n")
+    assert ExportedFile.objects.visible_to(alice).filter(note=learned).exists()
 
 
 @pytest.mark.django_db

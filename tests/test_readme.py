@@ -18,5 +18,5 @@ def test_it_names_every_command_of_ours():
     text = readme.README.read_text()
     ours = {name for name, app in get_commands().items() if app in readme.ROOMS}
     table = text.partition("## Commands")[2].partition("##")[0]
-    named = set(re.findall(r"`([a-z_]+)", table))
+    named = set(re.findall(r"`([a-z_-]+)", table))
     assert ours - named == set()

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from django.db.models import Count, F, Q, QuerySet, Sum
 from django.db.models.functions import Substr
+from django.utils import timezone
 
+from memory import edits
 from memory.models import (
     CaptureReceipt,
     Claim,
@@ -28,8 +31,11 @@ from memory.models import (
     SegmentCheck,
     Session,
     StageRun,
+    TaskItem,
     TurnVector,
 )
+from memory.text import region
+from review import tasks
 
 Row = dict[str, Any]
 
@@ -55,6 +61,8 @@ def capture(owner: Principal) -> Row:
             items.filter(flags__has_key="redacted").values_list("flags__redacted", flat=True)
         ),
         "raw_items": items.count(),
+        # What a person wrote on a page, a note's other words, came by no receipt.
+        "captured": items.exclude(source=edits.SOURCE).count(),
         "sources": [
             {**row, "sessions": sessions.get(row["source"], 0)}
             for row in by_source.order_by("source")
@@ -140,9 +148,38 @@ def dedup(owner: Principal) -> Row:
     }  # fmt: skip
 
 
+def track(owner: Principal) -> Row:
+    """Tasks by where they stand, and all of them."""
+    told = tasks.told_rows(TaskItem.objects.visible_to(owner).filter(owner=owner))
+    rows = [
+        {"status": tasks.status_of(row), "opening": row.opening, "title": row.title,
+         "project": row.project.name if row.project else ""}
+        for row in told.order_by("opened_at", "pk")
+    ]  # fmt: skip
+    return {"statuses": dict(Counter(row["status"] for row in rows)), "tasks": rows}
+
+
 def recall(owner: Principal) -> Row:
     """Injection rows by outcome."""
     return {"outcomes": _tally(Injection.objects.visible_to(owner), "outcome")}
+
+
+def export(owner: Principal, vault: Path, report: Row, most: int) -> Row:
+    """The vault: where it is, what was counted, some of its files, live notes without one."""
+    paths = {
+        region.identity(path.read_bytes()): path.relative_to(vault).as_posix()
+        for path in sorted(vault.rglob("*.md"))
+    }
+    live = Note.objects.visible_to(owner).live(timezone.now()).values_list("pk", flat=True)
+    missing = [str(pk) for pk in live if str(pk) not in paths]
+    files = sorted(paths.values())
+    return {
+        "vault": str(vault),
+        "report": report,
+        "files": len(files),
+        "shown": files[:most],
+        "missing": missing,
+    }
 
 
 def runs(since: int) -> list[Row]:

@@ -14,14 +14,20 @@ from typing import Any
 from django.conf import settings
 
 from argus.demo.script import NAME
-from argus.demo.story import HARBOR, TIDEPOOL, Story
+from argus.demo.story import HARBOR, TIDEPOOL, VISITOR, Story
 from recall.notes import Recalled
 
 #: Columns of a terminal that every line fits into.
 LINE_COLUMNS_MAX = 100
 
+#: Columns of why a candidate was refused: what it says stands behind that.
+WHY_COLUMNS_MAX = 26
+
 #: Hits shown of an answer, and of a silence.
 HITS_SHOWN, MISSES_SHOWN = 6, 3
+
+#: Files of the vault that were left alone, told by name.
+TROUBLES_SHOWN = 3
 
 Row = Mapping[str, Any]
 
@@ -41,7 +47,9 @@ def pages(story: Story) -> Iterator[Page]:
     yield _distill(story.rows["distill"])
     yield _embed(story.rows["embed"])
     yield _dedup(story.rows["dedup"])
+    yield _track(story.rows["track"])
     yield from _recalls(story)
+    yield _export(story.rows["export"])
     yield _runs(story)
     yield _next(story)
 
@@ -130,7 +138,12 @@ def _distill(row: Row) -> Page:
         for one in row["shown"]
     ]  # fmt: skip
     refused = [
-        [one["reason"], one["detail"], one["model_real"], one["candidate"]["content"]]
+        [
+            one["reason"],
+            clip(one["detail"], WHY_COLUMNS_MAX),
+            one["model_real"],
+            one["candidate"]["content"],
+        ]
         for one in row["rejections"]
     ]
     lines = [*table(("project", "said", "by", "state", "title (the most important)"), notes)]
@@ -143,7 +156,7 @@ def _distill(row: Row) -> Page:
     if NAME in {one["model_real"] for one in row["rejections"]}:
         lines += said(
             "scripted",
-            f"{NAME} is two replies written by hand as a model might give them "
+            f"{NAME} is replies written by hand as a model might give them "
             "(tests/fixtures/demo-replies), because the local distiller only quotes: it invents "
             "nothing, and its answers can be read. What became of them is the gate's and the "
             "queue's own doing.",
@@ -180,6 +193,25 @@ def _dedup(row: Row) -> Page:
             lines += said("applied", f"for example this {kind}")
             lines += _verdict(one)
     return Page("DEDUP: what each new note is to the older ones", lines)
+
+
+def _track(row: Row) -> Page:
+    heads = ("status", "opened by", "project", "what")
+    told = [[one["status"], one["opening"], one["project"], one["title"]] for one in row["tasks"]]
+    lines = table(heads, told) if told else ["  nothing was promised or asked for"]
+    return Page("TRACK: what was promised or asked for, and what the record shows of it", lines)
+
+
+def _export(row: Row) -> Page:
+    report = {word: n for word, n in row["report"].items() if isinstance(n, int) and n}
+    lines = said("vault", f"{row['vault']}    (open it in Obsidian, or with cat)")
+    lines += said("counted", counts(report))
+    for trouble in row["report"]["troubles"][:TROUBLES_SHOWN]:
+        lines += said("left alone", f"{trouble['path']}: {trouble['why']}")
+    lines += [clip(f"      {path}") for path in row["shown"]]
+    if (more := row["files"] - len(row["shown"])) > 0:
+        lines.append(f"      ... and {more} more")
+    return Page("EXPORT: live notes become files in a vault of Markdown", lines)
 
 
 def _verdict(row: Row) -> list[str]:
@@ -269,10 +301,17 @@ def _runs(story: Story) -> Page:
 def _next(story: Story) -> Page:
     act = "" if story.owner == settings.ARGUS.principal else f"ARGUS_PRINCIPAL={story.owner} "
     run = f"{act}.venv/bin/python manage.py"
+    again = f"as shown the first time (another: {run} changepassword {VISITOR})"
+    password = f"password {story.password}" if story.password else again
     lines = [
         *said("serve", f"make up    ({settings.ARGUS.url}/ui/)"),
+        *said("log in", f"{VISITOR}, {password}"),
         *said("holds", f"{run} hold list    (approve, reject and undo take the number)"),
         *said("recall", f'{run} recall "..." --cwd {HARBOR}'),
+        *said(
+            "vault",
+            f"{act}ARGUS_VAULT={story.rows['export']['vault']} .venv/bin/python manage.py export",
+        ),
         *said("yours", ".venv/bin/python manage.py capture ~/.claude/projects    (then: process)"),
         *said(
             "whose",
@@ -296,7 +335,9 @@ def counts(tally: Mapping[str, object]) -> str:
 
 def _flat(report: Row) -> dict[str, object]:
     """A report in one level, counts before reasons, zeros left out."""
-    flat = {word: n for word, n in report.items() if n and not isinstance(n, dict)}
+    flat: dict[str, object] = {
+        word: n for word, n in report.items() if n and isinstance(n, int | float)
+    }
     for word, nested in report.items():
         if isinstance(nested, dict):
             flat |= {f"{word}: {reason}": n for reason, n in nested.items()}

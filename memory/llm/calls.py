@@ -10,17 +10,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import TypeVar
 
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import connection
 from django.utils import timezone
 
 from memory.errors import BudgetExhausted, Confidential, ContentError, InfraError
+from memory.llm.budget import correct, reserve
 from memory.llm.ports import Origin, Usage
 from memory.llm.remote.tokens import estimate
-from memory.models import Cooldown, LlmCall, TokenDay
+from memory.models import Cooldown, LlmCall
 from memory.models.record import CONFIDENTIALITIES
 from memory.text.clean import clean_text
 from memory.text.secrets import redact
@@ -41,9 +42,6 @@ COOLDOWN_SECONDS_MAX = 3600
 # Why: both are the server's word; the ledger's row is written whatever it says.
 TOKENS_A_CALL_MAX = 10**9
 MODEL_CHARS_MAX = 200
-
-#: Stands for no limit in the books of a day.
-TOKENS_A_DAY_MAX = 2**62
 
 
 @dataclass(frozen=True)
@@ -79,7 +77,7 @@ class Away(InfraError):
     """The provider did not answer; `outcome` is the word for the ledger."""
 
     outcome: str
-    #: Whether it may have worked for us all the same (then the tokens stay spent).
+    #: Whether it may have worked for us all the same (then all that was reserved stays spent).
     charged: bool
     #: Whether everyone should keep away for a while.
     rests: bool
@@ -104,7 +102,8 @@ class Oversized(ContentError):
 
 @dataclass
 class _Row:
-    """What the ledger will say about the call in hand."""
+    """What the ledger will say about the call in hand: of tokens, what it may have cost as long as
+    nobody knows."""
 
     outcome: str = "bug"
     model_real: str = ""
@@ -136,17 +135,15 @@ def ask(
         ahead = sum(map(estimate, texts))
         # The budget stops background work; a prompt that waits for its vector is only counted,
         # unless the budget says that nothing may be asked.
-        limit: int | None = settings.ARGUS.tokens_per_day
-        limit = None if limit and origin.stage == "recall" else limit
-        day = _reserve(ahead + question.tokens_out_max, clock(), row, limit=limit)
+        day = _reserve(ahead + question.tokens_out_max, clock(), origin, row)
         try:
-            value = _exchange(texts, ahead, send, read, row)
+            value = _exchange(texts, ahead, question.tokens_out_max, send, read, row)
         except Away as error:
             if error.rests:
                 _rest(question.provider, error, clock())
             raise
         finally:
-            _correct(day, row.tokens_in + row.tokens_out - ahead - question.tokens_out_max)
+            correct(day, row.tokens_in + row.tokens_out - ahead - question.tokens_out_max)
     finally:
         _write(question, origin, row, clock())
     usage = Usage(
@@ -209,28 +206,34 @@ def _check_cooldown(provider: str, now: datetime, row: _Row) -> None:
 def _exchange(
     texts: tuple[str, ...],
     ahead: int,
+    behind: int,
     send: Callable[[tuple[str, ...]], Reply],
     read: Callable[[Reply], T],
     row: _Row,
 ) -> T:
     started = time.monotonic()
+    answered = False
+    # Whoever is cut off in here, by a signal or by a fault, may have been served all the same.
+    row.tokens_in, row.tokens_out = ahead, behind
     try:
         reply = send(texts)
+        answered = True
         row.model_real = clean_text(reply.model_real)[0][:MODEL_CHARS_MAX]
         row.tokens_in = _counted(reply.tokens_in, ahead)
         row.tokens_out = _counted(reply.tokens_out, estimate(reply.text) if reply.text else 0)
         value = read(reply)
     except Away as error:
         row.outcome = error.outcome
-        if error.charged and not row.tokens_in:
-            row.tokens_in = ahead
+        if not (answered or error.charged):
+            row.tokens_in = row.tokens_out = 0
         raise
     except Oversized:
         row.outcome = "oversized"
-        row.tokens_in = row.tokens_in or ahead
         raise
     except ContentError:
         row.outcome = "content"
+        if not answered:  # Refused as it came: nothing was computed.
+            row.tokens_in = row.tokens_out = 0
         raise
     finally:
         row.milliseconds = since(started)
@@ -243,37 +246,12 @@ def _counted(count: int | None, estimated: int) -> int:
     return estimated if count is None else min(max(0, count), TOKENS_A_CALL_MAX)
 
 
-def _reserve(tokens: int, now: datetime, row: _Row, *, limit: int | None) -> date:
-    """Reserve tokens on the day's row, or raise: one statement, so that no two can overspend."""
-    now = now.astimezone(UTC)
-    most = TOKENS_A_DAY_MAX if limit is None else limit
-    table = connection.ops.quote_name(TokenDay._meta.db_table)
-    # Durable: raises inside a transaction, where a model call would hold locks for a minute.
-    with transaction.atomic(durable=True), connection.cursor() as cursor:
-        cursor.execute(
-            f"INSERT INTO {table} AS booked (day, tokens) SELECT %s, %s WHERE %s <= %s "
-            "ON CONFLICT (day) DO UPDATE SET tokens = booked.tokens + excluded.tokens "
-            "WHERE booked.tokens + excluded.tokens <= %s RETURNING tokens",
-            [now.date(), tokens, tokens, most, most],
-        )
-        granted = cursor.fetchone() is not None
-    if not granted:
+def _reserve(tokens: int, now: datetime, origin: Origin, row: _Row) -> date:
+    try:
+        return reserve(tokens, now, background=origin.stage != "recall")
+    except BudgetExhausted:
         row.outcome = "budget"
-        midnight = datetime.combine(now.date() + timedelta(days=1), datetime.min.time(), UTC)
-        raise BudgetExhausted(
-            f"The budget of {limit} tokens for {now.date()} has no room for {tokens} more",
-            (midnight - now).total_seconds(),
-        )
-    return now.date()
-
-
-def _correct(day: date, difference: int) -> None:
-    table = connection.ops.quote_name(TokenDay._meta.db_table)
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"UPDATE {table} SET tokens = greatest(0, tokens + %s) WHERE day = %s",
-            [difference, day],
-        )
+        raise
 
 
 def _rest(provider: str, error: Away, now: datetime) -> None:

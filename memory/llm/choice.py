@@ -7,7 +7,7 @@ installation loads no HTTP client. Knows nothing about what the adapters do.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
@@ -31,53 +31,71 @@ from memory.llm.ports import (
 )
 from memory.llm.remote.endpoints import chat_endpoint, embed_endpoint, rerank_endpoint
 
-_around: ContextVar[Callable[[Distiller], Distiller]] = ContextVar("around", default=lambda d: d)
+
+class Configured:
+    """Who answers for each port by the settings. Whoever plays replies back that were given before
+    puts another in its place (`answering`)."""
+
+    def distiller(self, confidentiality: str) -> Distiller:
+        if not settings.ARGUS.model_url or not may_leave(confidentiality):
+            return local_distiller()
+        from memory.llm.remote.distill import OpenAIDistiller
+
+        return OpenAIDistiller(chat_endpoint())
+
+    def judge(self, confidentiality: str) -> Judge:
+        if not settings.ARGUS.model_url or not may_leave(confidentiality):
+            return local_judge()
+        from memory.llm.remote.judge import OpenAIJudge
+
+        return OpenAIJudge(chat_endpoint(settings.ARGUS.judge_model))
+
+    def verifier(self, confidentiality: str) -> Verifier | None:
+        env = settings.ARGUS
+        if not env.verify or not env.model_url or not may_leave(confidentiality):
+            return None
+        from memory.llm.remote.verify import OpenAIVerifier
+
+        return OpenAIVerifier(chat_endpoint())
+
+    def embedder(self) -> Embedder:
+        if settings.ARGUS.embedder != "url":
+            from memory.llm.minilm import shared
+
+            return shared()
+        from memory.llm.remote.embed import shared as shared_url
+
+        return shared_url(embed_endpoint())
+
+
+# A default of no state: one for everybody is as good as many.
+_ports: ContextVar[Configured] = ContextVar("ports", default=Configured())  # noqa: B039
+
+
+@contextmanager
+def answering(ports: Configured) -> Iterator[None]:
+    """Inside, in this thread alone, these answer for all ports: the gate, the parking and the books
+    behind them are the real ones."""
+    token = _ports.set(ports)
+    try:
+        yield
+    finally:
+        _ports.reset(token)
 
 
 def distiller(confidentiality: str = "public") -> Distiller:
     """The distiller for a unit of this confidentiality: the local one where it may not leave."""
-    return _around.get()(_distiller(confidentiality))
-
-
-def _distiller(confidentiality: str) -> Distiller:
-    if not settings.ARGUS.model_url or not may_leave(confidentiality):
-        return _local_distiller()
-    from memory.llm.remote.distill import OpenAIDistiller
-
-    return OpenAIDistiller(chat_endpoint())
-
-
-@contextmanager
-def around_distiller(wrap: Callable[[Distiller], Distiller]) -> Iterator[None]:
-    """Inside, in this thread alone, a wrapper of the caller's stands around every distiller.
-
-    For whoever replays replies that a model gave elsewhere (the demo's script): the gate, the
-    parking and the books behind it are the real ones.
-    """
-    token = _around.set(wrap)
-    try:
-        yield
-    finally:
-        _around.reset(token)
+    return _ports.get().distiller(confidentiality)
 
 
 def judge(confidentiality: str = "public") -> Judge:
     """The judge for statements of this confidentiality: the rules where they may not leave."""
-    if not settings.ARGUS.model_url or not may_leave(confidentiality):
-        return _local_judge()
-    from memory.llm.remote.judge import OpenAIJudge
-
-    return OpenAIJudge(chat_endpoint(settings.ARGUS.judge_model))
+    return _ports.get().judge(confidentiality)
 
 
 def verifier(confidentiality: str = "public") -> Verifier | None:
     """The verifier, or None when none is configured or the text may not leave."""
-    env = settings.ARGUS
-    if not env.verify or not env.model_url or not may_leave(confidentiality):
-        return None
-    from memory.llm.remote.verify import OpenAIVerifier
-
-    return OpenAIVerifier(chat_endpoint())
+    return _ports.get().verifier(confidentiality)
 
 
 def embedder() -> Embedder:
@@ -85,13 +103,16 @@ def embedder() -> Embedder:
 
     With an embedder behind a URL, texts that may not leave stay without a vector (Confidential).
     """
+    return _ports.get().embedder()
+
+
+def embedder_name() -> str:
+    """Whose vectors the settings ask for."""
     if settings.ARGUS.embedder != "url":
-        from memory.llm.minilm import shared
+        from memory.llm.minilm import NAME
 
-        return shared()
-    from memory.llm.remote.embed import shared as shared_url
-
-    return shared_url(embed_endpoint())
+        return NAME
+    return embed_endpoint().model
 
 
 def reranker() -> Reranker | None:
@@ -156,14 +177,16 @@ class RecordedJudge:
 
 
 @lru_cache(maxsize=1)
-def _local_distiller() -> Distiller:
+def local_distiller() -> Distiller:
+    """The one that only quotes."""
     from memory.llm.extractive.distiller import Extractive
 
     return RecordedDistiller(Extractive())
 
 
 @lru_cache(maxsize=1)
-def _local_judge() -> Judge:
+def local_judge() -> Judge:
+    """The one that goes by rules."""
     from memory.llm.rules.judge import Rules
 
     return RecordedJudge(Rules())

@@ -15,7 +15,10 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
+from memory.acts import through
 from memory.errors import ArgusError, InfraError, RefusedError
+from memory.llm.budget import stop_of
+from memory.wording import inline, words
 
 EXIT_OK, EXIT_FAILED, EXIT_USAGE, EXIT_PARTIAL, EXIT_AWAY = 0, 1, 2, 3, 75
 
@@ -38,9 +41,11 @@ class ArgusCommand(BaseCommand):
         return action
 
     def execute(self, *args: Any, **options: Any) -> str | None:
-        """Run the command; with `--json` an error is an object on stdout, too."""
+        """Run the command; with `--json` an error is an object on stdout, too. Whatever it does is
+        on the list of acts as done by a command."""
         try:
-            return super().execute(*args, **options)
+            with through("command"):
+                return super().execute(*args, **options)
         except CommandError as error:
             if options.get("json"):
                 self.stdout.write(json.dumps({"error": str(error), "exit": error.returncode}))
@@ -80,6 +85,7 @@ class StageCommand(ArgusCommand, ABC):
             return
         with plain_errors(), ended_by_sigterm():
             report = self.run(options["limit"])
+            report = stop_of(report, timezone.now()) | report
         self.say(report, as_json=options["json"])
         self.leave(exit_code(report))
 
@@ -121,19 +127,6 @@ def summary(report: dict[str, Any]) -> str:
     return "\n".join(line for line in lines if line) or "nothing to do"
 
 
-def inline(report: dict[str, Any]) -> str:
-    """Counts in one line, those of a reason in brackets behind it."""
-    return ", ".join(
-        f"{words(key)} ({inline(value)})" if isinstance(value, dict) else f"{words(key)} {value}"
-        for key, value in report.items()
-        if value and not isinstance(value, bool)
-    )
-
-
-def words(name: str) -> str:
-    return name.replace("_", " ")
-
-
 def positive(text: str) -> int:
     """An argument that is a whole number above zero."""
     if not text.isdigit() or not int(text):
@@ -150,8 +143,8 @@ def plain_errors(refused: int = EXIT_FAILED) -> Iterator[None]:
     try:
         yield
     except InfraError as error:
-        raise CommandError(str(error), returncode=EXIT_AWAY) from error
+        raise CommandError(error.told or str(error), returncode=EXIT_AWAY) from error
     except RefusedError as error:
-        raise CommandError(str(error), returncode=refused) from error
+        raise CommandError(error.told or str(error), returncode=refused) from error
     except ArgusError as error:
-        raise CommandError(str(error), returncode=EXIT_FAILED) from error
+        raise CommandError(error.told or str(error), returncode=EXIT_FAILED) from error

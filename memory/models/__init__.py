@@ -1,6 +1,7 @@
 """The nouns. One table per thing that happened, so that every question has a row to ask."""
 
 from memory.models.access import AccessKey, Group, Principal
+from memory.models.act import Act
 from memory.models.episode import (
     Attribution,
     DistilledItem,
@@ -9,6 +10,7 @@ from memory.models.episode import (
     SegmentCheck,
     TurnVector,
 )
+from memory.models.finding import Finding, LedgerDay, PurgeProof
 from memory.models.note import (
     Decision,
     DedupVerdict,
@@ -19,6 +21,7 @@ from memory.models.note import (
     Injection,
     Note,
 )
+from memory.models.person import Pin, Proposal, RejectedFact, RejectionDecision
 from memory.models.record import (
     CaptureReceipt,
     Centroid,
@@ -39,9 +42,11 @@ from memory.models.run import (
     TokenDay,
 )
 from memory.models.search import Collection, Posting, SearchText, Term
+from memory.models.task import TaskEvent, TaskItem
 
 __all__ = [
     "AccessKey",
+    "Act",
     "Attribution",
     "CaptureReceipt",
     "Centroid",
@@ -57,23 +62,32 @@ __all__ = [
     "EpisodeTurn",
     "Evidence",
     "Feedback",
+    "Finding",
     "GateRejection",
     "Group",
     "Injection",
+    "LedgerDay",
     "LlmCall",
     "ModelReply",
     "Note",
     "PathRule",
+    "Pin",
     "Posting",
     "Principal",
     "Project",
     "ProjectAlias",
+    "Proposal",
     "PurgeLedger",
+    "PurgeProof",
     "RawItem",
+    "RejectedFact",
+    "RejectionDecision",
     "SearchText",
     "SegmentCheck",
     "Session",
     "StageRun",
+    "TaskEvent",
+    "TaskItem",
     "Term",
     "TokenDay",
     "TurnVector",

@@ -27,6 +27,16 @@ class Principal(models.Model):
     groups = models.ManyToManyField(Group, blank=True, related_name="members")
     created_at = models.DateTimeField(default=timezone.now)
 
+    class Meta:
+        # What people may do on the pages; `memory.roles` puts them together.
+        permissions = [
+            ("look", "May look at every page"),
+            ("decide", "May decide what waits for a person"),
+            ("operate", "May run stages, set parked units free and see to keys"),
+            ("see_all", "May ask for the rows of all owners"),
+            ("purge", "May remove raw items and all that derives from them, for ever"),
+        ]
+
     #: What REST framework asks of whoever a request stands for.
     is_authenticated = True
 

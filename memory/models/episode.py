@@ -50,6 +50,8 @@ class Episode(models.Model):
             ),
             # Read by segment: where the closed part of a session ends.
             models.Index(fields=["owner", "source", "session", "ended_at"], name="episode_session"),
+            # Read by the list of episodes, latest first.
+            models.Index(fields=["-started_at", "-id"], name="episode_latest"),
         ]
 
     def __str__(self) -> str:

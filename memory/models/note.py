@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import get_args
 
 from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.indexes import GinIndex
 from django.db import models
 from django.db.models import F, Q
 from django.db.models.fields.json import KT
@@ -22,6 +23,8 @@ LEVELS = ("note", "L0", "L1", "L2")
 MEMORY_KINDS: tuple[MemoryKind, ...] = get_args(MemoryKind)
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 FEEDBACKS = ("useful", "wrong", "outdated", "never", "withdrawn")
+#: Words by which somebody says that a note does not hold.
+CALLED_OFF = ("wrong", "outdated")
 VERDICT_STATUSES = ("applied", "pending", "approved", "rejected", "undone")
 
 
@@ -117,6 +120,8 @@ class Note(models.Model):
             ),
             # Read by distill: the notes of a unit.
             models.Index(fields=["unit_key"], name="note_unit"),
+            # Read by the list of notes, latest first.
+            models.Index(fields=["-created_at", "-id"], name="note_latest"),
             # Read by embed: live notes without a vector.
             models.Index(
                 fields=["created_at"],
@@ -173,6 +178,14 @@ class GateRejection(models.Model):
     created_at = models.DateTimeField(default=timezone.now)
 
     objects = OwnerQuerySet.as_manager()
+
+    class Meta:
+        indexes = [
+            # Read by the list of refusals, latest first.
+            models.Index(fields=["owner", "-id"], name="rejection_latest"),
+            # Read by the board: refusals of the last day.
+            models.Index(fields=["-created_at"], name="rejection_recent"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.reason}: {self.detail[:60]}"
@@ -300,6 +313,10 @@ class Injection(models.Model):
             models.Index(fields=["owner", "session"], name="injection_session"),
             # Read by the ledger page and the doctor.
             models.Index(fields=["-created_at"], name="injection_recent"),
+            # Read by the list of injections, latest first.
+            models.Index(fields=["owner", "-id"], name="injection_latest"),
+            # Read by the page of a note: where was it put before an agent?
+            GinIndex(fields=["note_ids"], name="injection_notes"),
         ]
 
     def __str__(self) -> str:

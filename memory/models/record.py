@@ -34,6 +34,11 @@ class Project(models.Model):
 
     name = models.TextField(unique=True)
     origin = models.TextField(default="explicit")
+    # A person merged it into that one, which may be taken back: rows keep the project that they
+    # were given, and every read follows this.
+    merged_into = models.ForeignKey(
+        "self", null=True, blank=True, on_delete=models.PROTECT, related_name="merged"
+    )
     created_at = models.DateTimeField(default=timezone.now)
 
     def __str__(self) -> str:
@@ -90,12 +95,21 @@ class Session(models.Model):
     ended_at = models.DateTimeField(null=True, blank=True)
     ended_reason = models.TextField(default="", blank=True)
     pending = models.BooleanField(default=False)
+    # Up to which raw item the stage `track` has read, and when.
+    tracked_item = models.BigIntegerField(db_default=0)
+    tracked_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["owner", "source", "key"], name="session_once"),
         ]
         indexes = [
+            # Read by track: sessions with turns that it has not read.
+            models.Index(
+                fields=["last_captured_at"],
+                condition=Q(tracked_at=None) | Q(last_captured_at__gt=models.F("tracked_at")),
+                name="session_untracked",
+            ),
             # Read by segment: sessions with unsegmented turns.
             models.Index(
                 fields=["last_captured_at"], condition=Q(pending=True), name="session_todo"
@@ -130,6 +144,12 @@ class CaptureReceipt(models.Model):
     created_at = models.DateTimeField(default=timezone.now)
 
     objects = OwnerQuerySet.as_manager()
+
+    class Meta:
+        indexes = [
+            # Read by the board: what was captured lately.
+            models.Index(fields=["-created_at"], name="receipt_recent"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.seen} seen, {self.stored} stored, {self.duplicates} duplicates"
@@ -197,6 +217,8 @@ class RawItem(models.Model):
             ),
             # Read by distill: documents, events and syntheses are units of their own.
             models.Index(fields=["id"], condition=~Q(kind="turn"), name="raw_item_units"),
+            # Read by track: tasks that were posted as such.
+            models.Index(fields=["id"], condition=Q(source="task"), name="raw_item_tasks"),
         ]
 
     def __str__(self) -> str:
@@ -220,6 +242,8 @@ class Emission(models.Model):
         indexes = [
             # Read by capture's derived filter.
             GinIndex(fields=["shingles"], name="emission_shingles"),
+            # Read by dedup, for each note that may bear another out: does it lie in the vault?
+            models.Index(fields=["owner", "kind", "reference"], name="emission_of"),
         ]
 
     def __str__(self) -> str:

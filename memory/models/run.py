@@ -8,7 +8,7 @@ from django.utils import timezone
 
 
 class StageRun(models.Model):
-    """One run of one stage. Only status, finish, report, error and heartbeat may change."""
+    """One run of one stage. What it is stays; how it goes may change."""
 
     stage = models.TextField()
     status = models.TextField(default="running")
@@ -16,6 +16,10 @@ class StageRun(models.Model):
     worker = models.TextField(default="")
     report = models.JSONField(default=dict, blank=True)
     error = models.TextField(default="", blank=True)
+    # Counts so far, by word, told before each unit.
+    progress = models.JSONField(default=dict, blank=True)
+    # Somebody asked it to stop; it does before its next unit.
+    cancel_asked_at = models.DateTimeField(null=True, blank=True)
     started_at = models.DateTimeField(default=timezone.now)
     heartbeat_at = models.DateTimeField(default=timezone.now)
     finished_at = models.DateTimeField(null=True, blank=True)
@@ -43,6 +47,8 @@ class Claim(models.Model):
     content_failures = models.IntegerField(default=0)
     parked_at = models.DateTimeField(null=True)
     parked_reason = models.TextField(default="", blank=True)
+    # A person said to leave it parked: it stays aside and out of the queue.
+    dismissed_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
@@ -118,6 +124,8 @@ class TokenDay(models.Model):
 
     day = models.DateField(unique=True)
     tokens = models.BigIntegerField(default=0)
+    # What a person allowed on this day beyond the setting.
+    extra = models.BigIntegerField(db_default=0)
 
     def __str__(self) -> str:
         return f"{self.day}: {self.tokens}"

@@ -16,6 +16,7 @@ from uuid import UUID
 from django.db import transaction
 
 from memory import claims, verdicts
+from memory.attribution import family
 from memory.audit import Clock, stage
 from memory.backlog import Backlog
 from memory.errors import Conflict
@@ -72,7 +73,7 @@ def dedup(run: StageRun, *, clock: Clock, limit: int | None, until: datetime | N
     counts = backlog.work_off(
         Waiting(clock),
         # Conflict: another worker has or had one of the two notes; judged on what is there later.
-        lambda held: _dedup_note(run, held[0], now=clock(), pulse=backlog.pulse),
+        lambda held: judge_note(run, held[0], now=clock(), pulse=backlog.pulse),
         at_once=NOTES_A_CLAIM,
     )
     return DedupReport(**counts, pending=pending(clock()))
@@ -104,7 +105,7 @@ def pending(now: datetime) -> int:
     return Note.objects.as_pipeline().live(now).undecided().exclude(pk__in=parked).count()
 
 
-def _dedup_note(
+def judge_note(
     run: StageRun, held: claims.Held, *, now: datetime, pulse: Callable[[], None]
 ) -> Counter[str]:
     """Find the neighbours of one note, judge, and write the verdict with its effect."""
@@ -130,7 +131,11 @@ def _exact(note: Note, *, now: datetime) -> Found | None:
     found = list(twins[:TWINS_LOOKED_AT])
     if not found:
         return None
-    twin = min(found, key=lambda one: one.project_id != note.project_id)
+    merged = family(note.project_id)
+    twin = min(
+        found,
+        key=lambda one: (one.project_id != note.project_id, one.project_id not in merged),
+    )
     _after([twin], now=now)
     reason = "the same statement: equal after normalisation"
     return Found(Judgement("duplicate", str(twin.pk), reason), EXACT, (Neighbour(twin, 1.0, None),))
@@ -181,7 +186,7 @@ def _decide(note: Note, found: Found, run: StageRun, *, now: datetime) -> DedupV
         verdict = "distinct"
     meant = target.note if target and verdict != "distinct" else None
     new, old = verdicts.lock(note, meant, now=now)
-    result = verdicts.effect(verdict, new, old)
+    result = verdicts.effect(verdict, new, old, family=family(new.project_id))
     step = verdicts.step(verdict, new, old)
     row = DedupVerdict(
         owner=new.owner,

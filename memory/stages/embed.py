@@ -67,7 +67,7 @@ def embed(run: StageRun, *, clock: Clock, limit: int | None, until: datetime | N
     own fault, so it is parked by the end of the run.
     """
     backlog = Backlog(run, clock=clock, limit=limit, until=until)
-    indexed = index_all(over=lambda: backlog.late)
+    indexed = index_all(over=backlog.ask)
     return replace(_embed_all(backlog, embedder(), anew=False), indexed=indexed)
 
 

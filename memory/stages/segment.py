@@ -98,7 +98,7 @@ def segment(
         while more:
             backlog.pulse()
             # Counted at once: what is written stays, also when a later part is put back.
-            done, why, more = _segment_session(run, held[0], now=clock(), pulse=backlog.pulse)
+            done, why, more = segment_session(run, held[0], now=clock(), pulse=backlog.pulse)
             total.update(done)
             reasons.update(why)
         return Counter()
@@ -117,7 +117,7 @@ def _session_id(held: claims.Held) -> int:
     return int(held.unit.partition(":")[2])
 
 
-def _segment_session(
+def segment_session(
     run: StageRun, held: claims.Held, *, now: datetime, pulse: Callable[[], None]
 ) -> tuple[Counter[str], Counter[str], bool]:
     """Place turns of one session: what was done, why episodes ended, and whether turns are left
@@ -270,17 +270,29 @@ def _attribute(
 ) -> tuple[Attributed, dict[str, Any]]:
     """The episode's project, and the columns of its audit row."""
     cwds = Counter(item.cwd for item in items if item.cwd)
-    named = [(i.project.name if i.project else None, i.project_method) for i in items]
-    attributed, turns = majority(named)
+    registry = Registry.load()
+    # A project that was merged since capture counts as the one it went into.
+    names = [
+        registry.names.get(i.project.name, i.project.name) if i.project else None for i in items
+    ]
+    methods = [item.project_method for item in items]
+    attributed, turns = majority(zip(names, methods, strict=True))
     cwd = cwds.most_common(1)[0][0] if cwds else ""
     # A name that was given may be right against its folder, but a person should see it.
-    here = attribute(Registry.load(), cwd=cwd).name if attributed.method == "explicit" else None
+    here = attribute(registry, cwd=cwd).name if attributed.method == "explicit" else None
     audit: dict[str, Any] = {
         "cwd": cwd,
         "cwd_mismatch": len(turns) > 1 or here not in (None, attributed.name),
         "turns": turns,
-        "project_id": next(
-            (i.project_id for i in items if i.project and i.project.name == attributed.name), None
+        "project_id": registry.canonical(
+            next(
+                (
+                    item.project_id
+                    for item, name in zip(items, names, strict=True)
+                    if name and name == attributed.name
+                ),
+                None,
+            )
         ),
     }
     if attributed.name or vector is None:
@@ -307,8 +319,9 @@ def _attribute(
     }
     if found.score < floor:
         return attributed, audit
-    return Attributed(found.name, "centroid", round(found.score, 4)), audit | {
-        "project_id": row.project_id
+    name = registry.names.get(found.name, found.name)
+    return Attributed(name, "centroid", round(found.score, 4)), audit | {
+        "project_id": registry.canonical(row.project_id)
     }
 
 

@@ -39,6 +39,20 @@ def shingles(text: str) -> list[int]:
     A text shorter than a window is one window. Case, punctuation and spacing do not count, nor does
     what stands around a passage: in a text of two scripts each part keeps its windows.
     """
+    units, ends = spread(text)
+    if not units:
+        return []
+    starts = [index for index in range(len(ends)) if _opens(units[index])]
+    if not starts:
+        # Why: a text without a sampled word would be a text that nobody finds; its smallest window
+        # stands for it.
+        return [min(number(" ".join(units[index:end])) for index, end in enumerate(ends))]
+    return list(dict.fromkeys(number(" ".join(units[index : ends[index]])) for index in starts))
+
+
+def spread(text: str) -> tuple[list[str], list[int]]:
+    """A text's words (characters in scripts without spaces), and where the window ends that begins
+    at each of the first of them: all windows there are, one at least."""
     low = text.lower()
     if low.isascii() or not _CHARACTER.search(low):
         units = _WORD.findall(low)
@@ -46,14 +60,14 @@ def shingles(text: str) -> list[int]:
     else:
         units = _UNIT.findall(low)
         ends = _ends(units)
-    if not units:
-        return []
-    starts = [index for index in range(len(ends)) if _opens(units[index])]
-    if not starts:
-        # Why: a text without a sampled word would be a text that nobody finds; its smallest window
-        # stands for it.
-        return [min(_number(" ".join(units[index:end])) for index, end in enumerate(ends))]
-    return list(dict.fromkeys(_number(" ".join(units[index : ends[index]])) for index in starts))
+    return units, ends
+
+
+def number(window: str) -> int:
+    """A window, its words with a space between each two, as a signed 64-bit number."""
+    # Why not a digest: nobody gains by a collision, and this is the path that must be fast.
+    raw = window.encode("utf-8", "replace")
+    return (crc32(raw) << 32 | adler32(raw)) - (1 << 63)
 
 
 @lru_cache(maxsize=WORDS_CACHED_MAX)
@@ -77,9 +91,3 @@ def _ends(units: list[str]) -> list[int]:
         ends.append(end)
         weight -= weights[index]
     return ends
-
-
-def _number(window: str) -> int:
-    # Why not a digest: nobody gains by a collision, and this is the path that must be fast.
-    raw = window.encode("utf-8", "replace")
-    return (crc32(raw) << 32 | adler32(raw)) - (1 << 63)

@@ -26,7 +26,7 @@ __all__ = ["BadLine", "Item", "Reading", "SOURCES", "Skip", "Turn", "detect", "r
 
 #: Sources whose files are JSONL; the order settles a draw.
 _JSONL = ("claude-code", "codex", "pi")
-SOURCES = (*_JSONL, "telegram", "bookmark", "file")
+SOURCES = (*_JSONL, "telegram", "bookmark", "file", "vault")
 #: Adapters whose module has another name than their source.
 _MODULES = {"claude-code": "claude_code", "bookmark": "bookmarks", "file": "documents"}
 
@@ -36,6 +36,7 @@ HEAD_BYTES = 64 * 1024
 HEAD_LINES = 40
 
 _UNWALKED = frozenset(("node_modules", "__pycache__", "site-packages"))
+_NOTES = frozenset((".md", ".markdown"))
 _SUFFIXES = frozenset((".jsonl", ".ndjson", ".json", ".htm", ".html"))
 
 
@@ -54,7 +55,9 @@ def detect(path: str | Path) -> str | None:
     """
     suffix = os.path.splitext(path)[1].lower()
     if suffix in _adapter("file").SUFFIXES:
-        return "file"
+        # Why the place: in a vault a person's note is more than a document that lies about.
+        own = suffix in _NOTES and _adapter("vault").root(str(path))
+        return "vault" if own else "file"
     if suffix not in _SUFFIXES:
         return None
     with open(path, "rb") as handle:

@@ -19,6 +19,7 @@ from pathlib import PurePath
 from typing import Any, BinaryIO
 
 from memory.text.clean import clean_text
+from memory.text.region import ours
 from memory.transcripts.instants import stamp
 from memory.transcripts.turns import Item, Reading, Skip, Turn
 
@@ -44,26 +45,43 @@ def read(
     reading: Reading,
     modified_at: datetime | None = None,
 ) -> Iterator[Item]:
-    """The documents of one file; `modified_at` (aware) counts when the front matter has no date."""
+    """The documents of one file; `modified_at` (aware) counts when the front matter has no date.
+
+    A copy of a file of ours, wherever it lies, is read as one of the vault.
+    """
+    handle.seek(0)
+    if ours(handle.read(FILE_BYTES_MAX)):
+        from memory.transcripts import vault
+
+        yield from vault.read(handle, name, 0, reading, modified_at)
+        return
+    for found in pieces(handle, name, reading, modified_at):
+        yield reading.count(found)
+
+
+def pieces(
+    handle: BinaryIO, name: str, reading: Reading, modified_at: datetime | None
+) -> Iterator[Item]:
+    """The same for a file that is nobody's but the person's; whoever draws it counts."""
     handle.seek(0)
     raw = handle.read(FILE_BYTES_MAX + 1)
     reading.offset = len(raw)
     if len(raw) > FILE_BYTES_MAX:
-        yield reading.count(Skip("oversized", 0, reading.path))
+        yield Skip("oversized", 0, reading.path)
         return
     text, changed = _decode(raw)
     if text is None:
-        yield reading.count(Skip("binary", 0, reading.path))
+        yield Skip("binary", 0, reading.path)
         return
     if not text.strip():
-        yield reading.count(Skip("empty", 0, reading.path))
+        yield Skip("empty", 0, reading.path)
         return
     front = front_matter(text)
-    pieces = cut(text, PIECE_BYTES_MAX)
+    parts = cut(text, PIECE_BYTES_MAX)
     path = reading.path or name
-    identity = f"{_short(path)}:{hashlib.sha256(raw).hexdigest()[:32]}"
+    known_by = f"{_short(path)}:{hashlib.sha256(raw).hexdigest()[:32]}"
     reading.lines = text.count("\n") + 1
-    for number, piece in enumerate(pieces, 1):
+    for number, piece in enumerate(parts, 1):
         metadata: dict[str, Any] = {"title": _title(text, front, name), "path": path}
         if changed:
             metadata["sanitised"] = True
@@ -72,25 +90,23 @@ def read(
         if when is None and modified_at is not None:
             when = modified_at
             metadata["time_from"] = "file"
-        yield reading.count(
-            Turn(
-                source=SOURCE,
-                kind="document",
-                role="user",
-                body=piece.text,
-                record_id=f"{identity}:{number}",
-                occurred_at=when,
-                metadata=metadata,
-                locator={
-                    "path": path,
-                    "line": piece.line,
-                    "start": piece.start,
-                    "end": piece.start + len(piece.text),
-                    "piece": number,
-                    "pieces": len(pieces),
-                    "headings": piece.headings,
-                },
-            )
+        yield Turn(
+            source=SOURCE,
+            kind="document",
+            role="user",
+            body=piece.text,
+            record_id=f"{known_by}:{number}",
+            occurred_at=when,
+            metadata=metadata,
+            locator={
+                "path": path,
+                "line": piece.line,
+                "start": piece.start,
+                "end": piece.start + len(piece.text),
+                "piece": number,
+                "pieces": len(parts),
+                "headings": piece.headings,
+            },
         )
 
 

@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any, Literal, Union
 
 #: What a file can hold; the record knows more kinds, which come in by other doors.
-Kind = Literal["turn", "document", "event"]
+Kind = Literal["turn", "document", "event", "synthesis"]
 
 
 @dataclass(frozen=True)
@@ -63,12 +63,14 @@ Item = Union[Turn, Skip, BadLine]
 class Reading:
     """What one pass over one file found; it fills while the items are drawn.
 
+    `owner` is the name of the principal whose record it is read for, "" where nobody said.
     `offset` is the byte after the last line whose items have all been drawn: the place where the
     next pass may begin. A half-written last line is never behind it.
     """
 
     source: str | None = None
     path: str = ""
+    owner: str = ""
     session: str = ""
     lines: int = 0
     turns: int = 0

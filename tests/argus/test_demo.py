@@ -8,22 +8,35 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 from django.core.management import call_command
 from django.db import connection
+from django.test import Client
 from django.utils import timezone
 from psycopg import sql
 from pytest_django import DjangoDbBlocker
 
 from argus.demo import tables
+from argus.demo.script import MADE_UP
 from argus.demo.story import OWNER, play
+from argus.rebuilding.rebuild import rebuild
 from memory.access import principal
+from memory.edits import edit_note
 from memory.files import capture_files
 from memory.llm.minilm import shared
-from memory.models import Claim, DistillFailure, GateRejection, Note, RawItem
+from memory.models import (
+    Claim,
+    DistillFailure,
+    GateRejection,
+    Note,
+    RawItem,
+    RejectionDecision,
+)
 from review import holds
 from tests import cluster
 
@@ -48,15 +61,25 @@ def run(*arguments: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def told(template_db: str, django_db_blocker: DjangoDbBlocker) -> Iterator[Told]:
+def told(
+    template_db: str,
+    django_db_blocker: DjangoDbBlocker,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Told]:
     with django_db_blocker.unblock():
         name = cluster.clone(template_db)
         with cluster.using(name):
-            first = json.loads(run("--json"))
-            text = run()
+            vault = f"--vault={tmp_path_factory.mktemp('demo') / 'vault'}"
+            first = json.loads(run("--json", vault))
+            text = run(vault)
             for hold in holds.pending(principal(OWNER)):
                 holds.approve(hold.pk, by=principal(OWNER), now=timezone.now())
-            yield Told(first, text, json.loads(run("--json")))
+            edited = Note.objects.visible_to(principal(OWNER)).live(timezone.now()).earliest("pk")
+            edit_note(
+                edited.pk, title=edited.title, content=f"{edited.content} Since spring.",
+                by=principal(OWNER), now=timezone.now(), reason="",
+            )  # fmt: skip
+            yield Told(first, text, json.loads(run("--json", vault)))
         cluster.drop(name)
 
 
@@ -75,7 +98,8 @@ def test_it_has_rows_for_every_table(told: Told) -> None:
     assert {one["verdict"] for one in first["dedup"]["told"]} == {
         "duplicate", "refine", "supersede",
     }  # fmt: skip
-    assert {run["stage"] for run in first["runs"]} == {"segment", "distill", "embed", "dedup"}
+    stages = {run["stage"] for run in first["runs"]}
+    assert stages == {"segment", "distill", "embed", "dedup", "track", "export"}
     assert [one["outcome"] for one in first["recalls"]] == ["injected", "gated", "below_floor"]
 
 
@@ -93,9 +117,16 @@ def test_it_comes_out_as_the_page_beside_the_story_says(told: Told) -> None:
 
 
 def test_it_lets_the_real_gate_refuse_what_a_model_would_invent(told: Told) -> None:
-    reasons = dict(GateRejection.objects.as_pipeline().values_list("candidate__content", "reason"))
-    assert reasons["The team plans to move the queue to Kafka."] == "grounding"
-    assert set(told.first["distill"]["rejected"]) == {"injection", "grounding", "title", "secret"}
+    refused = GateRejection.objects.as_pipeline().filter(candidate__content=MADE_UP).order_by("pk")
+    first, again = refused
+    assert first.reason == "grounding"
+    assert set(told.first["distill"]["rejected"]) == {
+        "shape", "poison", "injection", "grounding", "title", "secret", "rejected",
+    }  # fmt: skip
+    # What its owner never wants to learn is refused when it is made up again, from wherever.
+    assert again.reason == "rejected" and again.raw_item_id and OWNER in again.detail
+    decision = RejectionDecision.objects.get()
+    assert (decision.rejection_id, decision.action) == (first.pk, "forbid")
     assert not Note.objects.as_pipeline().filter(content__icontains="kafka").exists()
 
 
@@ -106,9 +137,22 @@ def test_it_parks_the_unit_whose_reply_cannot_be_read(told: Told) -> None:
     assert all(row.reply for row in failures)
 
 
+def test_it_lets_a_visitor_look_at_the_pages_as_its_owner(told: Told) -> None:
+    visitor = told.first["visitor"]
+    assert told.later["visitor"] == {"name": visitor["name"], "password": None}
+    browser = Client()
+    assert browser.post(
+        "/ui/login/", {"username": visitor["name"], "password": visitor["password"]}
+    ).has_header("Location")
+    page = browser.get("/ui/notes/").content.decode()
+    assert "db-staging" in page
+
+
 def test_it_stores_nothing_the_second_time_and_still_prints_the_rows(told: Told) -> None:
     assert "nothing stored: all 125 items were there already" in told.text
-    for word in ("CAPTURE", "SEGMENT", "DISTILL", "EMBED", "DEDUP", "RECALL", "CONTEXT"):
+    for word in (
+        "CAPTURE", "SEGMENT", "DISTILL", "EMBED", "DEDUP", "TRACK", "RECALL", "CONTEXT", "EXPORT",
+    ):  # fmt: skip
         assert f"\n{word}: " in told.text
     assert "NO  " not in told.text and "WHERE TO LOOK NEXT" in told.text
     assert "#" in told.text and "Kafka" in told.text
@@ -123,7 +167,13 @@ def test_it_still_comes_out_after_a_person_has_decided(told: Told) -> None:
     assert told.later["files"]["stored"] == 0
     statuses = {one["status"] for one in told.later["dedup"]["kinds"]}
     assert statuses == {"applied", "approved"}
-    assert told.later["capture"]["raw_items"] == told.first["capture"]["raw_items"]
+    assert told.later["capture"]["captured"] == told.first["capture"]["captured"]
+    assert told.later["capture"]["raw_items"] == told.first["capture"]["raw_items"] + 1
+
+
+def test_it_is_made_again_as_it_is_after_a_person_has_decided(told: Told) -> None:
+    report = rebuild(by=principal(OWNER), now=timezone.now())
+    assert told.later["ok"] and report.identical and not report.troubles, report.as_json()
 
 
 def test_it_leaves_no_secret_anywhere_in_the_database(told: Told) -> None:
@@ -144,11 +194,30 @@ def test_it_leaves_no_secret_anywhere_in_the_database(told: Told) -> None:
             assert cursor.fetchone() == (0,), (table, column)
 
 
-def test_it_stays_apart_from_a_memory_that_was_there_before(clone_db: str) -> None:
+def test_it_leaves_a_vault_that_follows_what_a_person_decides(told: Told) -> None:
+    first, later = told.first["export"], told.later["export"]
+    assert first["report"]["written"] == first["files"] > 30
+    assert first["report"]["conflicts"] == later["report"]["conflicts"] == 0
+    assert first["report"]["linked"] > 0
+    # Two held supersessions were approved: two notes left, and their files went to the heirs.
+    assert later["files"] == first["files"] - 2
+    vault, links = Path(later["vault"]), 0
+    for path in vault.rglob("*.md"):
+        assert not any(secret in path.read_text() for secret in SECRETS)
+        linked = re.findall(r"\[\[([^\[\]|]+)\|", path.read_text())
+        assert all((vault / f"{target}.md").is_file() for target in linked), path
+        links += len(linked)
+    assert links >= later["files"]
+    captured = capture_files([vault], owner=principal(OWNER))
+    assert captured.refused == {"derived": later["files"]}
+    assert captured.stored == captured.duplicates == 0
+
+
+def test_it_stays_apart_from_a_memory_that_was_there_before(clone_db: str, tmp_path: Path) -> None:
     shared()
     owner = principal()
     capture_files([FOLDER.parent / "transcripts" / "note.md"], owner=owner)
-    for story in (play(), play()):
+    for story in (play(tmp_path / "vault"), play(tmp_path / "vault")):
         assert story.ok and story.owner == OWNER != owner.name
     assert RawItem.objects.visible_to(owner).count() == 1
     assert any(

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from django.db import connection
 
-from argus.doctor import Row, examine, exit_code
+from argus.doctor import examine, exit_code
+from argus.doctoring.row import Row
 from argus.owner import as_owner
 from memory.access import principal
 from memory.models import Injection

@@ -44,6 +44,10 @@ def test_it_takes_an_empty_variable_for_one_not_set(monkeypatch: pytest.MonkeyPa
         ("ARGUS_DEBUG", "perhaps", "true, false"),
         ("ARGUS_HOME", "here", "absolute path"),
         ("ARGUS_LOG_LEVEL", "LOUD", "DEBUG, INFO"),
+        ("ARGUS_VAULT", "notes", "absolute path"),
+        ("ARGUS_VAULT_CONFIDENTIALITY", "hidden", "public, internal"),
+        ("ARGUS_VAULT_RETIRED", "burn", "remove, keep"),
+        ("ARGUS_VAULT_EVERY_MINUTES", "-1", "0 to 1,440"),
     ],
 )
 def test_it_names_the_variable_what_was_given_and_what_is_allowed(
@@ -112,6 +116,18 @@ def test_it_stops_a_command_with_one_sentence_and_no_traceback(tmp_path: Path) -
     assert answer.stderr == "ARGUS_WORKERS is 'many'; allowed: 1 to 64.\n"
 
 
+def test_a_home_that_is_no_folder_is_said_in_one_sentence(tmp_path: Path) -> None:
+    home = tmp_path / "file"
+    home.write_text("")
+    environ = {**os.environ, "ARGUS_HOME": str(home), "DJANGO_SETTINGS_MODULE": "argus.settings"}
+    answer = subprocess.run(
+        [sys.executable, "manage.py", "doctor"], env=environ, capture_output=True, text=True
+    )
+    assert (answer.returncode, answer.stdout) == (2, "")
+    assert answer.stderr.startswith(f"ARGUS_HOME: {home} cannot be used (")
+    assert answer.stderr.count("\n") == 1
+
+
 def test_it_makes_the_secret_key_once_and_for_itself_alone(tmp_path: Path) -> None:
     environ = {**os.environ, "ARGUS_HOME": str(tmp_path / "home")}
     environ["DJANGO_SETTINGS_MODULE"] = "argus.settings"
@@ -128,3 +144,33 @@ def test_it_makes_the_secret_key_once_and_for_itself_alone(tmp_path: Path) -> No
     assert len(path.read_text()) > 50
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert [entry.name for entry in path.parent.iterdir()] == ["secret_key"]
+
+
+@pytest.mark.parametrize("vault", ["~", "~/.argus", "~/link"])
+def test_a_vault_never_holds_the_keys_of_argus(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, vault: str
+) -> None:
+    """A vault is synced to devices and committed: the home of Argus is neither."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "link").symlink_to(tmp_path)
+    monkeypatch.setenv("ARGUS_VAULT", vault)
+    with pytest.raises(EnvironmentProblem, match="holds ARGUS_HOME"):
+        read()
+    monkeypatch.setenv("ARGUS_VAULT", "~/Notes")
+    assert read().vault == tmp_path / "Notes"
+
+
+def test_the_vault_is_exported_by_the_clock_only_where_there_is_one(tmp_path: Path) -> None:
+    program = "from django.conf import settings; print(settings.SCHEDULES.get('export'))"
+    vault = {"ARGUS_VAULT": str(tmp_path / "Notes")}
+    for told, expected in (
+        ({}, "None"),
+        (vault, "('exporter.tasks.run_export', 15)"),
+        (vault | {"ARGUS_VAULT_EVERY_MINUTES": "0"}, "None"),
+    ):
+        environ = {
+            "PATH": os.environ["PATH"], "HOME": str(tmp_path), "ARGUS_HOME": str(tmp_path / "a"),
+            "DJANGO_SETTINGS_MODULE": "argus.settings", **told,
+        }  # fmt: skip
+        ran = subprocess.run([sys.executable, "-c", program], env=environ, capture_output=True)
+        assert ran.stdout.decode().strip() == expected, ran.stderr

@@ -16,6 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 import psutil
 import psycopg
 import pytest
+from django.core.management import CommandError, call_command
 
 from argus import postgres
 from argus.binaries import ClusterError, roads
@@ -59,6 +60,24 @@ def test_it_starts_once_and_is_shared(home: Path) -> None:
     assert _pid(home) == pid
     assert _ask(home, "SELECT current_user") == "argus_app"
     assert _ask(home, "SELECT '[1,2]'::halfvec(2)::text") == "[1,2]"
+
+
+def test_down_stops_it_under_nobody_but_by_force(home: Path, settings, capsys) -> None:
+    settings.ARGUS = settings.ARGUS.model_copy(update={"home": home, "database_url": None})
+    postgres.start(home)
+    pid = _pid(home)
+    with psycopg.connect(postgres.url(home, postgres.APP)):
+        with pytest.raises(CommandError, match="1 open connection: end `manage.py up`"):
+            call_command("down")
+        assert _pid(home) == pid
+    call_command("down")
+    assert "Stopped" in capsys.readouterr().out
+    call_command("down")
+    assert "was not running" in capsys.readouterr().out
+    postgres.start(home)
+    with psycopg.connect(postgres.url(home, postgres.APP)):
+        call_command("down", "--force")
+    assert "Stopped" in capsys.readouterr().out
 
 
 def test_it_gives_the_application_no_power(home: Path) -> None:

@@ -102,13 +102,14 @@ def without(address: str, *names: str) -> Iterator[None]:
             connection.execute(statement.encode())
 
 
-def _stage(
+def stage(
     connection: psycopg.Connection,
     texts: Sequence[Sequence[str]],
     vectors: Floats,
     first: int,
     seed: int,
 ) -> None:
+    """Texts, numbered from `first`, with vectors and ids, in a temporary table `staged`."""
     register_vector(connection)
     connection.execute(
         "CREATE TEMP TABLE staged (n int, id uuid, text text, embedding halfvec, at timestamptz)"
@@ -142,7 +143,7 @@ def add_notes(
 ) -> list[uuid.UUID]:
     """Live notes with their vectors, by the owner of the tables; their ids, in order."""
     with psycopg.connect(address) as connection:
-        _stage(connection, texts, vectors, first, seed)
+        stage(connection, texts, vectors, first, seed)
         connection.execute(
             "INSERT INTO memory_note (id, owner_id, visibility, confidentiality, level,"
             " memory_kind, title, content, context, keywords, tags, importance, confidence,"
@@ -170,7 +171,7 @@ def add_turns(
 ) -> None:
     """Raw turns with their sessions and vectors, by the owner of the tables."""
     with psycopg.connect(address) as connection:
-        _stage(connection, texts, vectors, first, seed)
+        stage(connection, texts, vectors, first, seed)
         connection.execute(
             "INSERT INTO memory_session (owner_id, source, key, ended_reason, pending)"
             " SELECT DISTINCT %s::bigint, 'api', 'made' || n / %s, '', false FROM staged"
@@ -182,7 +183,8 @@ def add_turns(
             " source, kind, role, body, session, cwd, project_method, record_id, occurred_at,"
             " captured_at, metadata, locator, flags, sha256, dedup_key, copy_key, near_key)"
             " SELECT %s, 'private', 'internal', 'api', 'turn', 'user', text, 'made' || n / %s, '',"
-            " '', '', at, at, '{}', '{}', '{}', md5(text), 'made' || n, '', '' FROM staged"
+            " '', '', at, at, '{}', '{}', '{}', encode(sha256(convert_to(text, 'UTF8')), 'hex'),"
+            " 'made' || n, '', '' FROM staged"
             " ORDER BY n RETURNING id, dedup_key)"
             " INSERT INTO memory_turnvector (raw_item_id, model, embedding, created_at)"
             " SELECT made.id, %s, embedding, at FROM staged JOIN made"

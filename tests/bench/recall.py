@@ -1,104 +1,57 @@
-"""POST /recall/notes over HTTP against the bare hybrid SQL of the same queries, at 10,000 notes.
+"""POST /recall/notes over HTTP against the bare hybrid SQL of the same queries, as notes grow.
 
-`python -m tests.bench.recall [NOTES]`. The floor is psycopg on a warm connection: the nearest and
-the any-of-words query, merged by rank in Python; beside it the nearest alone. The product adds the
-key, the gates, the predicates, the fetch, the block, the ledger and HTTP. Query vectors are known
-to both sides: the embedder is no part of this. Rounds are interleaved.
+`python -m tests.bench.recall [NOTES ...]`; 1000000 is for whoever starts it by hand: it loads for
+an hour. One owner's notes in one throwaway database that grows. The floor is psycopg on a warm
+connection: the nearest and the any-of-words query, merged by rank in Python; beside it the nearest
+alone. The product adds the key, the gates, the predicates, the fetch, the block, the ledger and
+HTTP. First the queries are known to the web process, then each is new and embedded: the floor
+embeds it, too. By one client and by eight at once; rounds are interleaved.
 """
 
 from __future__ import annotations
 
-import http.client
 import json
-import random
 import sys
-from collections.abc import Sequence
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
 from typing import Any
-from urllib.parse import urlsplit
 
 import numpy as np
 import psycopg
 
-from tests.bench.ground import database, milliseconds, server, table
-from tests.bench.load import add_notes, analyze, index, without
+from tests.bench.ground import Crowd, Each, Web, crowd, database, server, table
+from tests.bench.load import Writing, add_notes, analyze, index, without
 
-NOTES = 10_000
+SIZES = (1_000, 10_000, 100_000)
+CLIENTS = (1, 8)
 QUERIES = 60
 ROUNDS = 5
 
-#: Sentences embedded for real; every note's vector is one of theirs with noise.
-SENTENCES = 200
+#: Notes that are embedded for real; every other note's vector is one of theirs with noise.
+ANCHORS = 200
+NOISE = 0.02
 
-SUBJECTS = [
-    "staging database",
-    "payment sandbox",
-    "booking service",
-    "export job",
-    "deploy script",
-    "login page",
-]
-VERBS = [
-    "listens on",
-    "is rebuilt from",
-    "waits for",
-    "is owned by",
-    "was moved to",
-    "depends on",
-    "times out after",
-]
-NOUNS = [
-    "port",
-    "schema",
-    "cluster",
-    "queue",
-    "token",
-    "worker",
-    "invoice",
-    "region",
-    "berth",
-    "replica",
-    "cache",
-    "branch",
-    "ticket",
-    "migration",
-    "timeout",
-    "gateway",
-    "release",
-    "fixture",
-    "webhook",
-    "bucket",
-]
+#: Notes made at once: a million vectors would be six gigabytes of numbers.
+NOTES_A_LOAD = 50_000
 
+#: How a new question begins, in words that say nothing.
+OPENERS = tuple(
+    f"{first} {rest}:"
+    for first, rest in product(
+        ("so", "and", "now", "then", "well", "but"),
+        ("what do we have on", "what was there about", "what did we do with", "where are we with",
+         "what should i have on", "when were we about"),
+    )
+)  # fmt: skip
 
-def sentence(chance: random.Random) -> str:
-    """A statement of common words and some rare ones, as notes of work are."""
-    rare = "".join(chance.choices("abcdefghijklmnop", k=3)) + str(chance.randint(1, 999))
-    nouns = " ".join(chance.choices(NOUNS, k=4))
-    return f"The {chance.choice(SUBJECTS)} {chance.choice(VERBS)} the {nouns} {rare}."
-
-
-def load(
-    address: str, owner: int, model: str, vectors: Sequence[Sequence[float]], count: int
-) -> None:
-    """Notes of these sentences' vectors with noise, indexed, and a plain text index beside them."""
-    chance, noise = random.Random(11), np.random.default_rng(11)
-    near = np.array([vectors[n % len(vectors)] for n in range(count)])
-    near += noise.normal(scale=0.02, size=near.shape)
-    near /= np.linalg.norm(near, axis=1, keepdims=True)
-    texts = [[sentence(chance)] for _ in range(count)]
-    with without(address, "note_nearest"):
-        add_notes(address, owner, model, texts, near)
-    with without(address, "posting_own", "posting_common", "posting_team"):
-        index()
-    with psycopg.connect(address, autocommit=True) as connection:
-        connection.execute(
-            "CREATE TABLE plain AS SELECT id, owner_id, deleted_at,"
-            " to_tsvector('english', content) AS search FROM memory_note"
-        )
-        connection.execute("CREATE INDEX plain_search ON plain USING gin (search)")
-        connection.execute("GRANT SELECT ON plain TO PUBLIC")
-    analyze(address, "memory_note", "memory_searchtext", "memory_posting", "memory_term", "plain")
-
+SQL, NEAR, POST, INSIDE, HEALTHZ = (
+    "bare hybrid SQL", "bare nearest 20", "POST /recall/notes", "  of it inside the verb",
+    "GET /healthz",
+)  # fmt: skip
+EMBED = "embed the query"
 
 NEAREST = (
     "SELECT id, embedding <=> %s::halfvec AS distance FROM memory_note WHERE deleted_at IS NULL"
@@ -108,6 +61,94 @@ WORDS = (
     "SELECT id, ts_rank(search, q) AS rank FROM plain, to_tsquery('english', %s) AS q"
     " WHERE deleted_at IS NULL AND owner_id = %s AND search @@ q ORDER BY rank DESC LIMIT 30"
 )
+
+
+@dataclass(frozen=True)
+class Query:
+    """A question, its vector as Postgres reads it, and its words as the plain index asks."""
+
+    text: str
+    vector: str
+    any_of: str
+
+
+#: What is compared, by name.
+Ways = dict[str, Callable[[Query], object]]
+
+
+@dataclass
+class Grown:
+    """The owner's database, its notes so far, and what they are made of."""
+
+    address: str
+    owner: int
+    model: str
+    writing: Writing
+    anchors: list[list[str]]
+    vectors: Any
+    count: int = 0
+
+
+def main() -> None:
+    sizes = [int(one) for one in sys.argv[1:]] or list(SIZES)
+    with database() as address:
+        from memory.access import create_key, principal
+        from tests.cluster import owner_address
+
+        owner = principal("bench")
+        key, _ = create_key(owner=owner.name, scopes=["recall"])
+        grown = made(owner_address(address), owner.pk)
+        for size in sizes:
+            grow(grown, size)
+            with server(address) as url:
+                measure(grown, address, url, key)
+            _steps(grown.address)
+
+
+def made(address: str, owner: int) -> Grown:
+    """Nothing yet, and the notes that are embedded for real."""
+    from memory.llm.minilm import shared
+
+    writing = Writing()
+    anchors = writing.texts(ANCHORS)
+    vectors = np.array([shared().encode(" ".join(words)) for words in anchors])
+    return Grown(address, owner, shared().name, writing, anchors, vectors)
+
+
+def grow(grown: Grown, size: int) -> None:
+    """More notes, up to so many, indexed; and a plain text index beside them."""
+    started = time.perf_counter()
+    noise = np.random.default_rng([11, grown.count])
+    with without(grown.address, "note_nearest"):
+        for first in range(grown.count, size, NOTES_A_LOAD):
+            count = min(NOTES_A_LOAD, size - first)
+            texts = grown.writing.texts(count)
+            if not first:
+                texts[:ANCHORS] = grown.anchors[:count]
+            near = grown.vectors[np.arange(first, first + count) % ANCHORS]
+            near = near + noise.normal(scale=NOISE, size=near.shape)
+            near /= np.linalg.norm(near, axis=1, keepdims=True)
+            add_notes(grown.address, grown.owner, grown.model, texts, near, first=first)
+    loaded = time.perf_counter()
+    with without(grown.address, "posting_own", "posting_common", "posting_team"):
+        index()
+    indexed = time.perf_counter()
+    with psycopg.connect(grown.address, autocommit=True) as connection:
+        connection.execute("DROP TABLE IF EXISTS plain")
+        connection.execute(
+            "CREATE TABLE plain AS SELECT id, owner_id, deleted_at,"
+            " to_tsvector('english', content) AS search FROM memory_note"
+        )
+        connection.execute("CREATE INDEX plain_search ON plain USING gin (search)")
+        connection.execute("GRANT SELECT ON plain TO PUBLIC")
+    analyze(
+        grown.address, "memory_note", "memory_searchtext", "memory_posting", "memory_term", "plain"
+    )
+    grown.count = size
+    print(
+        f"\n{size:,} notes: loaded with the graph in {loaded - started:.0f} s,"
+        f" indexed in {indexed - loaded:.0f} s"
+    )
 
 
 def nearest(connection: psycopg.Connection, vector: str, owner: int, limit: int) -> list[Any]:
@@ -125,70 +166,108 @@ def hybrid(connection: psycopg.Connection, vector: str, query: str, owner: int) 
     return sorted(scores, key=lambda key: -scores[key])[:5]
 
 
-def main() -> None:
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else NOTES
-    with database() as address:
-        from memory.access import create_key, principal
-        from memory.llm.minilm import shared
-        from memory.text.words import terms
-        from tests.cluster import owner_address
+def queries(grown: Grown) -> list[Query]:
+    """The rarest word of an anchor and four others, with what they mean."""
+    from memory.llm.minilm import shared
 
-        owner = principal("bench")
-        key, _ = create_key(owner=owner.name, scopes=["recall"])
-        chance, model = random.Random(5), shared()
-        texts = [sentence(chance) for _ in range(SENTENCES)]
-        vectors = [model.encode(text) for text in texts]
-        load(owner_address(address), owner.pk, model.name, vectors, count)
-        asked = [f"what do we know: {text}" for text in texts[:QUERIES]]
-        known = [str(model.encode(text)) for text in asked]
-        any_of = [" | ".join(terms(text)) for text in asked]
-        headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
+    chance = np.random.default_rng(5)
+    holding = Counter(word for words in grown.anchors for word in set(words))
+    made = []
+    for anchor in grown.anchors[:QUERIES]:
+        distinct = sorted(set(anchor), key=lambda word: (holding[word], word))
+        others = chance.permutation(len(distinct) - 1)[:4] + 1
+        words = [distinct[0], *(distinct[at] for at in others)]
+        text = f"what do we know about {' '.join(words)}?"
+        made.append(Query(text, str(shared().encode(text)), " | ".join(words)))
+    return made
 
-        with server(address) as url, psycopg.connect(address, autocommit=True) as bare:
-            web = http.client.HTTPConnection(urlsplit(url).netloc)
-            told: dict[str, list[float]] = {}
 
-            def post(text: str) -> None:
-                body = json.dumps({"query": text, "cwd": "/src/harbor", "session": "bench"})
-                web.request("POST", "/recall/notes", body, headers)
-                reply = json.loads(web.getresponse().read())
-                assert reply["outcome"] == "injected", reply
-                told.setdefault("inside", []).append(reply["milliseconds"])
+def measure(grown: Grown, address: str, url: str, key: str) -> None:
+    """Print the times at this size: queries known, then new, by each number of clients."""
+    from memory.llm.minilm import shared
 
-            def healthz() -> None:
-                web.request("GET", "/healthz")
-                web.getresponse().read()
+    bare = Each(lambda: psycopg.connect(address, autocommit=True))
+    web = Each(lambda: Web(url, key))
+    inside: list[float] = []
+    outcomes: Counter[str] = Counter()
 
-            for text in asked:
-                post(text)
-            told.clear()
-            floor: list[float] = []
-            near: list[float] = []
-            product: list[float] = []
-            http_only: list[float] = []
-            for _ in range(ROUNDS):
-                for text, vector, query in zip(asked, known, any_of, strict=True):
-                    near.append(milliseconds(nearest, bare, vector, owner.pk, 20))
-                    floor.append(milliseconds(hybrid, bare, vector, query, owner.pk))
-                    product.append(milliseconds(post, text))
-                    http_only.append(milliseconds(healthz))
-            rows = {
-                "bare hybrid SQL": floor,
-                "bare nearest 20": near,
-                "POST /recall/notes": product,
-                "  of it inside the verb": told["inside"],
-                "GET /healthz": http_only,
-            }
-            table(f"{count} notes, {QUERIES} queries x {ROUNDS}", rows, floor="bare hybrid SQL")
-            _steps(address)
+    def post(query: Query) -> None:
+        body = json.dumps({"query": query.text, "cwd": "/src/harbor", "session": "bench"})
+        reply = json.loads(web().ask("POST", "/recall/notes", body))
+        outcomes[reply["outcome"]] += 1
+        inside.append(reply["milliseconds"])
+
+    def healthz(_: Query) -> None:
+        web().ask("GET", "/healthz")
+
+    def near(query: Query) -> None:
+        nearest(bare(), query.vector, grown.owner, 20)
+
+    def both(query: Query) -> None:
+        hybrid(bare(), query.vector, query.any_of, grown.owner)
+
+    def embed(query: Query) -> None:
+        shared().encode(query.text)
+
+    def embed_and_both(query: Query) -> None:
+        hybrid(bare(), str(shared().encode(query.text)), query.any_of, grown.owner)
+
+    known: Ways = {SQL: both, NEAR: near, POST: post, HEALTHZ: healthz}
+    new: Ways = {f"embed, {SQL}": embed_and_both, EMBED: embed, POST: post}
+    asked = queries(grown)
+    for clients in CLIENTS:
+        with crowd(clients) as at_once:
+            for ways, floor, what in (
+                (known, SQL, "query known"), (new, f"embed, {SQL}", "query new, embedded"),
+            ):  # fmt: skip
+                at_once(ways[floor], asked)  # Warm, as the connections are from here on.
+                at_once(post, asked)
+                outcomes.clear()
+                given = renewed(asked, clients) if ways is new else iter([asked] * ROUNDS)
+                times = compare(ways, given, at_once, inside)
+                title = f"{grown.count:,} notes, {what}, {clients} client{'s' * (clients > 1)}"
+                table(f"{title}, {QUERIES} queries x {ROUNDS}", times, floor=floor)
+                print(f"outcomes: {dict(outcomes)}")
+
+
+def renewed(asked: Sequence[Query], clients: int) -> Iterator[list[Query]]:
+    """The same queries so often, in words that nobody asked them by: no round and no number of
+    clients begins as another does."""
+    first = CLIENTS.index(clients) * ROUNDS
+    for opener in OPENERS[first : first + ROUNDS]:
+        yield [
+            Query(one.text.replace("what do we know about", opener), one.vector, one.any_of)
+            for one in asked
+        ]
+
+
+def compare(
+    ways: Ways,
+    rounds: Iterator[list[Query]],
+    at_once: Crowd,
+    inside: list[float],
+) -> dict[str, list[float]]:
+    """Milliseconds by name, each way once a round."""
+    times: dict[str, list[float]] = {name: [] for name in ways}
+    for each, asked in enumerate(rounds):
+        for name, way in ways.items():
+            if name == POST and not each:
+                inside.clear()
+            times[name] += at_once(way, asked)
+    places = list(times)
+    # Right below the row of which it is a part.
+    places.insert(places.index(POST) + 1, INSIDE)
+    return {name: list(inside) if name == INSIDE else times[name] for name in places}
 
 
 def _steps(address: str) -> None:
-    """Milliseconds of each step as the ledger has them."""
+    """Milliseconds of each step as the ledger has them, of what was asked at this size."""
     with psycopg.connect(address) as connection:
         rows = connection.execute(
             "SELECT key, percentile_cont(0.5) WITHIN GROUP (ORDER BY value::float) FROM"
-            " memory_injection, jsonb_each_text(timings) GROUP BY key ORDER BY 2 DESC"
+            " (SELECT * FROM memory_injection ORDER BY id DESC LIMIT %s) told,"
+            " jsonb_each_text(timings) GROUP BY key ORDER BY 2 DESC",
+            [QUERIES * ROUNDS * len(CLIENTS) * 2],
         ).fetchall()
     print("\nsteps, p50 ms: " + ", ".join(f"{name} {value:.2f}" for name, value in rows))
 

@@ -89,7 +89,7 @@ def backlog(talk: Talk, size: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "size", [40_000_000, pytest.param(600_000_000, marks=pytest.mark.slow)], ids=["40MB", "600MB"]
+    "size", [40_000_000, pytest.param(300_000_000, marks=pytest.mark.slow)], ids=["40MB", "300MB"]
 )
 def test_it_reads_a_backlog_in_bounded_batches(wired: Home, toll: Toll, size: int) -> None:
     talk = Talk("claude", wired.path)

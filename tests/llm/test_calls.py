@@ -12,7 +12,15 @@ from django.conf import settings as django_settings
 from django.db import connection, connections, transaction
 
 from memory.errors import BudgetExhausted, Confidential, ContentError, InfraError
-from memory.llm.calls import COOLDOWN_SECONDS, COOLDOWN_SECONDS_MAX, Away, Question, Reply, ask
+from memory.llm.calls import (
+    COOLDOWN_SECONDS,
+    COOLDOWN_SECONDS_MAX,
+    Away,
+    Oversized,
+    Question,
+    Reply,
+    ask,
+)
 from memory.llm.ports import Origin
 from memory.llm.remote.tokens import estimate
 from memory.models import Cooldown, LlmCall, TokenDay
@@ -33,7 +41,7 @@ def call(
     return ask(question, send, read, origin=origin, clock=lambda: now)
 
 
-def raises(error: Exception) -> Callable[[object], Any]:
+def raises(error: BaseException) -> Callable[[object], Any]:
     def raising(given: object) -> Any:
         raise error
 
@@ -97,11 +105,23 @@ def test_it_gives_the_reservation_back_when_nothing_was_answered() -> None:
 
 
 @pytest.mark.django_db
-def test_it_keeps_the_text_spent_after_a_timeout() -> None:
-    with pytest.raises(InfraError):
-        call(raises(Away("slow", "timeout", charged=True)))
+@pytest.mark.parametrize(
+    ("error", "outcome"),
+    [
+        (Away("slow", "timeout", charged=True), "timeout"),
+        (Oversized("The answer is over 9 bytes", "..."), "oversized"),
+        (SystemExit(143), "bug"),
+        (ZeroDivisionError(), "bug"),
+    ],
+)
+def test_what_may_have_been_generated_stays_spent(error: BaseException, outcome: str) -> None:
+    """A model that is slower than the timeout, an answer nobody reads, a worker that is ended."""
+    with pytest.raises(type(error)):
+        call(raises(error))
     sent = sum(map(estimate, QUESTION.texts))
-    assert LlmCall.objects.get().tokens_in == TokenDay.objects.get().tokens == sent
+    row = LlmCall.objects.get()
+    assert (row.outcome, row.tokens_in, row.tokens_out) == (outcome, sent, 100)
+    assert TokenDay.objects.get().tokens == sent + 100
 
 
 @pytest.mark.django_db
@@ -115,11 +135,16 @@ def test_it_counts_what_an_unusable_answer_cost() -> None:
 
 
 @pytest.mark.django_db
-def test_it_leaves_a_row_and_no_reservation_after_a_bug() -> None:
-    with pytest.raises(ZeroDivisionError):
-        call(raises(ZeroDivisionError()))
-    assert LlmCall.objects.get().outcome == "bug"
+def test_what_was_refused_as_it_came_costs_nothing_and_what_was_answered_what_it_said() -> None:
+    with pytest.raises(ContentError):
+        call(raises(ContentError("too long", "raw")))
     assert TokenDay.objects.get().tokens == 0
+    with pytest.raises(InfraError):
+        call(read=raises(Away("odd", "no_answer", rests=False)))
+    assert TokenDay.objects.get().tokens == 49
+    with pytest.raises(ZeroDivisionError):
+        call(read=raises(ZeroDivisionError()))
+    assert TokenDay.objects.get().tokens == 98
 
 
 @pytest.mark.django_db

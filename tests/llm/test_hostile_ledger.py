@@ -127,7 +127,7 @@ def test_it_names_the_text_whose_vector_is_too_long(
     assert list(caught.value.bad) == [1]
 
 
-def test_it_says_oversized_in_the_ledger_and_counts_what_was_sent(
+def test_it_says_oversized_in_the_ledger_and_counts_what_may_have_been_generated(
     server: OpenAIServer, configure: Configure
 ) -> None:
     configure(model_timeout_seconds=20.0)
@@ -138,7 +138,8 @@ def test_it_says_oversized_in_the_ledger_and_counts_what_was_sent(
     with pytest.raises(ArgusError):
         judge()
     row = LlmCall.objects.get()
-    assert row.outcome == "oversized" and row.tokens_in == TokenDay.objects.get().tokens > 0
+    assert row.outcome == "oversized" and min(row.tokens_in, row.tokens_out) > 0
+    assert row.tokens_in + row.tokens_out == TokenDay.objects.get().tokens
     assert not Cooldown.objects.exists()
 
 

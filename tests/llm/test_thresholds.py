@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from memory.llm import minilm
-from memory.llm.thresholds import CAREFUL, ROWS, threshold, thresholds
+from memory.llm.thresholds import CAREFUL, ROWS, Row, threshold, thresholds
 
 
 def test_it_has_a_measured_row_for_the_default_embedder() -> None:
@@ -34,3 +34,13 @@ def test_it_has_only_cosines_and_a_word_on_how_they_were_found(row: object) -> N
     values = vars(row)
     assert all(0 < v < 1 for v in values.values() if isinstance(v, float))
     assert values["how"]
+
+
+@pytest.mark.parametrize("row", [*ROWS.values(), CAREFUL])
+def test_what_shares_a_hub_is_nearer_than_what_is_linked(row: Row) -> None:
+    assert 0 < row.linked < row.clustered < 1
+
+
+def test_the_vault_has_the_distances_that_it_promises_for_the_default_embedder() -> None:
+    assert 1 - threshold(minilm.NAME, "linked") == pytest.approx(0.35)
+    assert 1 - threshold(minilm.NAME, "clustered") == pytest.approx(0.22)

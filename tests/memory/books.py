@@ -8,7 +8,9 @@ from typing import Any
 from django.conf import settings
 from django.db import connection
 
+from exporter.models import ExportedFile
 from memory.access import principal
+from memory.acts import record_act
 from memory.ledger import emit
 from memory.llm.kept import Key, keep_reply
 from memory.models import (
@@ -16,13 +18,26 @@ from memory.models import (
     DistillFailure,
     Episode,
     Feedback,
+    Finding,
     GateRejection,
     Injection,
+    LedgerDay,
     LlmCall,
     Note,
+    Principal,
+    Proposal,
+    PurgeLedger,
+    PurgeProof,
+    RejectedFact,
+    RejectionDecision,
+    StageRun,
+    TaskEvent,
+    TaskItem,
 )
 from memory.stages.distill import distill
+from memory.text.identity import sha256
 from recall.models import Calibration, Impact
+from review.models import Draw, Rating
 from tests import factories
 
 #: Sentences that the extractive distiller takes for worth keeping.
@@ -69,6 +84,24 @@ def two_sessions() -> tuple[Episode, Episode]:
     return first, second
 
 
+def _person(alice: Principal, episode: Episode) -> None:
+    """What people say, and what they were promised."""
+    record_act(alice, "reject", "verdict", 1, now=factories.at(days=3))
+    refused = GateRejection.objects.create(
+        owner=alice, episode=episode, reason="poison", candidate={}
+    )
+    RejectionDecision.objects.create(rejection=refused, principal=alice, action="confirm")
+    Proposal.objects.create(owner=alice, unit=episode.unit_key, principal=alice)
+    RejectedFact.objects.create(owner=alice, content_key="k", rejection=refused, principal=alice)
+    task = TaskItem.objects.create(
+        owner=alice, opening="promise", title="keep it", raw_item=episode.first_item, start=0,
+        end=2, quote="We", sha256=sha256("We"), opened_at=episode.started_at,
+    )  # fmt: skip
+    TaskEvent.objects.create(
+        item=task, happening="confirmed", principal=alice, occurred_at=episode.ended_at
+    )
+
+
 def fill() -> None:
     """Rows in every frozen table, committed or in the test's transaction."""
     first, second = two_sessions()
@@ -84,7 +117,6 @@ def fill() -> None:
         status_before="pending",
         status_after="rejected",
     )
-    GateRejection.objects.create(owner=alice, episode=first, reason="poison", candidate={})
     DistillFailure.objects.create(unit=first.unit_key, owner=alice, kind="content", error="no JSON")
     LlmCall.objects.create(stage="distill", port="distill", model_asked="m", outcome="ok")
     keep_reply(Key.of("distill", "m", "1", ["q"]), "{}", model_real="m", unit=first.unit_key)
@@ -92,6 +124,13 @@ def fill() -> None:
     Feedback.objects.create(principal=alice, note=new, verdict="useful", injection=given)
     Impact.objects.create(injection=given, method="overlap", score=0.2, used=False)
     Calibration.objects.create(kind="floors", embedder="m", values={}, principal=alice)
+    Rating.objects.create(principal=alice, note=new, rating=3)
+    Draw.objects.create(principal=alice, note=new, drawn_by="draw", probability=0.5, pool=2)
+    ExportedFile.objects.create(
+        run=StageRun.objects.create(stage="export", status="done"), owner=alice, note=new,
+        kind="note", key=str(new.pk), path="shop/x.md", action="written", sha256="0", size=1,
+    )  # fmt: skip
+    _person(alice, first)
     emit(
         "We keep the job queue in Postgres, so one store is enough.",
         owner=alice,
@@ -100,3 +139,16 @@ def fill() -> None:
     )
     spare = factories.document(alice, "A page that nobody needs.")
     purge([spare.pk])
+    _operating()
+
+
+def _operating() -> None:
+    """What the house found of itself."""
+    Finding.objects.create(
+        run=StageRun.objects.create(stage="verify", status="done"),
+        check_name="indexes",
+        kind="index",
+        reference="note_nearest",
+    )
+    PurgeProof.objects.create(ledger=PurgeLedger.objects.latest("pk"), proved=True)
+    LedgerDay.objects.create(ledger="injection", day=factories.at().date(), counts={"rows": 1})

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 
 import pytest
+from django.db import OperationalError, connection
 from django.utils import timezone
 
 from memory import claims
@@ -38,13 +39,16 @@ class Stop(Exception):
 
 @stage
 def count(run: StageRun, *, clock: Clock, limit: int | None, until: datetime | None) -> CountReport:
-    """Counts to the limit; below zero it fails as told."""
+    """Counts to the limit; below zero it fails as told (by -3 with its connection)."""
     claims.claim(run, ["a unit"], now=clock(), limit=1)
     assert StageRun.objects.get(pk=run.pk).status == "running"
     if limit == -1:
         raise Stop(SECRET)
     if limit == -2:
         raise KeyboardInterrupt
+    if limit == -3:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_terminate_backend(pg_backend_pid())")
     return CountReport(limit or 0)
 
 
@@ -124,6 +128,13 @@ class TestRows:
 
 
 QUEUED = "import django; django.setup(); from memory.tasks import run_process; run_process()"
+
+
+def test_it_closes_the_row_on_another_connection_when_its_own_was_ended(clone_db: str) -> None:
+    with pytest.raises(OperationalError):
+        count(limit=-3)
+    assert StageRun.objects.get().status == "failed"
+    assert not Claim.objects.exists(), "nobody waits for a lease to end"
 
 
 @pytest.mark.parametrize("program", [["manage.py", "distill"], ["-c", QUEUED]])

@@ -7,8 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
+from memory.making import VERIFY_CHARACTERS_MAX
 from memory.models import Cooldown, DistillFailure, Episode, GateRejection, Note, Principal
-from memory.stages.distill import VERIFY_CHARACTERS_MAX, distill
+from memory.stages.distill import distill
 from tests.factories import OTHER, QUOTE, SAID, document, episode, three
 from tests.openai_server import (
     CHAT,

@@ -15,6 +15,7 @@ from django.core.management import call_command
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 from django.db.models import Value
+from pytest_django import DjangoDbBlocker
 
 from argus.owner import as_owner
 from memory import retire
@@ -174,11 +175,14 @@ def test_it_indexes_what_is_odd_as_well() -> None:
     check_counts()
 
 
-def test_it_indexes_what_was_there_before_the_index(template_db: str) -> None:
+def test_it_indexes_what_was_there_before_the_index(
+    template_db: str, django_db_blocker: DjangoDbBlocker
+) -> None:
     """An upgrade makes empty tables; the next run fills them."""
-    name = cluster.clone("template1")
+    with django_db_blocker.unblock():
+        name = cluster.clone("template1")
     try:
-        with cluster.using(name):
+        with django_db_blocker.unblock(), cluster.using(name):
             with as_owner():
                 call_command("migrate", "memory", "0002_guards", verbosity=0)
                 alice = three()[0]

@@ -22,9 +22,10 @@ from tests.memory import books
 STATE = {
     "memory_accesskey", "memory_centroid", "memory_claim", "memory_collection", "memory_cooldown",
     "memory_distilleditem", "memory_episode", "memory_episodeturn", "memory_group",
-    "memory_pathrule", "memory_posting", "memory_principal", "memory_principal_groups",
-    "memory_project", "memory_projectalias", "memory_searchtext", "memory_session", "memory_term",
-    "memory_tokenday", "memory_turnvector",
+    "memory_pathrule", "memory_pin", "memory_posting", "memory_principal",
+    "memory_principal_groups", "memory_project", "memory_projectalias",
+    "memory_searchtext", "memory_session", "memory_term",
+    "memory_tokenday", "memory_turnvector", "review_card",
 }  # fmt: skip
 
 #: Refused for want of a right, or by the trigger.
@@ -71,7 +72,7 @@ CHANGED = {
     "jsonb": "'{{\"changed\": 1}}'", "timestamptz": "coalesce({0}, now()) + interval '1 s'",
     "uuid": "gen_random_uuid()", "_text": "array_append({0}, 'x')", "_int8": "array_append({0}, 1)",
     "_uuid": "array_append({0}, gen_random_uuid())", "bytea": "{0} || 'x'::bytea",
-    "tsvector": "{0} || 'changed'::tsvector", "xid8": "'1'::xid8",
+    "date": "{0} + 1", "tsvector": "{0} || 'changed'::tsvector", "xid8": "'1'::xid8",
     "halfvec": "array_fill(0.5::real, ARRAY[768])::halfvec",
 }  # fmt: skip
 
@@ -89,7 +90,7 @@ def test_every_table_of_memory_is_frozen_or_known_as_state() -> None:
     tables = {
         name
         for name in connection.introspection.table_names()
-        if name.startswith(("memory_", "recall_"))
+        if name.startswith(("memory_", "recall_", "review_", "exporter_"))
     }
     assert tables == STATE | set(FROZEN)
     assert not STATE & set(FROZEN)
@@ -108,8 +109,16 @@ def test_the_triggers_allow_the_columns_of_the_table_and_no_other() -> None:
     assert found == FROZEN
     # What later migrations froze is frozen whole, each table by one of them.
     first = import_module("memory.migrations.0002_guards").FROZEN
-    tables = import_module("recall.migrations.0002_guards").TABLES
-    assert first | dict.fromkeys(("memory_feedback", *tables), ()) == FROZEN
+    pages = import_module("memory.migrations.0007_page_guards")
+    later = (
+        "memory_feedback",
+        *import_module("recall.migrations.0002_guards").TABLES,
+        *import_module("review.migrations.0002_guards").FROZEN,
+        *import_module("exporter.migrations.0002_guards").TABLES,
+        *import_module("memory.migrations.0010_operating_guards").TABLES,
+    )
+    runs = {"memory_stagerun": pages.RUN_NOW}
+    assert first | dict.fromkeys(later, ()) | pages.NEW | runs == FROZEN
     assert guards.missing_triggers(connection) == []
     for table, named in FROZEN.items():
         assert set(named) <= set(columns(table))
@@ -170,9 +179,11 @@ def test_nobody_else_has_a_right_on_anything() -> None:
         )
         assert cursor.fetchall() == []
         cursor.execute(
-            "SELECT has_function_privilege('public', 'argus_purge(bigint[],text,text)', 'EXECUTE')"
+            "SELECT proname FROM pg_proc WHERE pronamespace = 'public'::regnamespace"
+            " AND proname = ANY(%s) AND NOT has_function_privilege('public', oid, 'EXECUTE')",
+            [list(guards.FUNCTIONS)],
         )
-        assert cursor.fetchone() == (False,)
+        assert {name for (name,) in cursor.fetchall()} == set(guards.FUNCTIONS)
 
 
 @pytest.mark.django_db
@@ -257,8 +268,12 @@ def test_it_allows_a_change_of_the_named_columns(filled: None, role: str) -> Non
         for table in NAMED:
             for column in FROZEN[table]:
                 said = refused(change(table, column, columns(table)[column]))
-                if column == "status" and table == "memory_dedupverdict":
-                    said = refused(f"UPDATE {table} SET status = 'approved'")
+                if value := {"memory_dedupverdict": "approved", "memory_proposal": "dropped"}.get(
+                    table if column == "status" else ""
+                ):
+                    said = refused(f"UPDATE {table} SET status = '{value}'")
+                elif column == "rejection_id":
+                    said = refused(f"UPDATE {table} SET rejection_id = NULL")
                 elif column == "decided_by_id":
                     said = refused(f"UPDATE {table} SET decided_by_id = {person}")
                 assert said and said.startswith("passed"), f"{table}.{column}: {said}"
@@ -285,7 +300,7 @@ def test_it_refuses_the_orm_like_anybody(filled: None, role: str) -> None:
                 field.attname
                 for field in model._meta.concrete_fields
                 if not field.primary_key and field.attname not in FROZEN[model._meta.db_table]
-                and field.get_internal_type() in ("TextField", "IntegerField")
+                and field.get_internal_type() in ("TextField", "IntegerField", "ForeignKey")
             )  # fmt: skip
             value = "rewritten" if name in columns_of_text(model) else 99
             with pytest.raises(ProgrammingError), transaction.atomic():
@@ -322,7 +337,7 @@ WAYS_ROUND = [
     "CREATE FUNCTION public.to_jsonb(memory_rawitem) RETURNS jsonb LANGUAGE sql AS 'SELECT null'",
     "DROP FUNCTION argus_frozen() CASCADE",
     "ALTER FUNCTION argus_frozen() RENAME TO other",
-    "ALTER FUNCTION argus_purge(bigint[], text, text) OWNER TO CURRENT_USER",
+    "ALTER FUNCTION argus_purge(bigint[], text, text, jsonb) OWNER TO CURRENT_USER",
     "CREATE RULE away AS ON DELETE TO memory_rawitem DO INSTEAD NOTHING",
     "CREATE TRIGGER away BEFORE INSERT ON memory_rawitem"
     " FOR EACH ROW EXECUTE FUNCTION argus_frozen()",

@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 import pytest
 from django.db import connection
 
-from memory.access import CHILDREN_MAX, create_key, derive_key, revoke_key
-from memory.errors import Forbidden, RefusedError
+from memory.access import CHILDREN_MAX, create_key, derive_key, new_prefix, revoke_key
+from memory.errors import Conflict, Forbidden, RefusedError
 from memory.models import AccessKey
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("clone_db")]
@@ -25,7 +25,7 @@ def at_once(*acts: Callable[[], object]) -> None:
     def run(act: Callable[[], object]) -> None:
         try:
             start.wait()
-            with contextlib.suppress(Forbidden, RefusedError):
+            with contextlib.suppress(Conflict, Forbidden, RefusedError):
                 act()
         finally:
             connection.close()
@@ -50,3 +50,9 @@ def test_a_key_makes_no_more_than_it_may_when_asked_at_once() -> None:
         derive_key(parent, scopes=["recall"])
     at_once(*[lambda: derive_key(parent, scopes=["recall"])] * 6)
     assert AccessKey.objects.filter(parent=parent).count() == CHILDREN_MAX
+
+
+def test_a_form_that_is_sent_twice_at_once_makes_one_key() -> None:
+    prefix = new_prefix()
+    at_once(*[lambda: create_key(owner="alice", scopes=["recall"], prefix=prefix)] * 6)
+    assert AccessKey.objects.get().prefix == prefix

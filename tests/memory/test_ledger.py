@@ -5,9 +5,11 @@ from __future__ import annotations
 from uuid import uuid4
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from memory.access import principal
-from memory.ledger import ECHO_SHARE_MIN, ECHO_WORDS_MIN, came_from_us, emit, shown_in
+from memory.ledger import ECHO_SHARE_MIN, ECHO_WORDS_MIN, came_from_us, emit, lie_in_vault, shown_in
 from memory.models import Emission, Injection
 from tests.memory.posting import NOW
 
@@ -109,3 +111,15 @@ def test_it_says_which_notes_a_session_had_been_shown() -> None:
     assert shown() == {one}
     assert shown(session="s2") == {three}
     assert shown(session="s3") == shown(session="") == shown(owner="bob") == set()
+
+
+def test_it_looks_a_page_of_the_vault_up_and_walks_no_others() -> None:
+    alice = principal("alice")
+    with CaptureQueriesContext(connection) as queries:
+        assert not lie_in_vault([uuid4()], owner=alice)
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        cursor.execute("SET LOCAL enable_bitmapscan = off")
+        cursor.execute(f"EXPLAIN {queries[-1]['sql']}")
+        plan = "\n".join(line for (line,) in cursor.fetchall())
+    assert "emission_of" in plan and "reference" in plan.partition("Index Cond")[2], plan

@@ -13,8 +13,13 @@ from django.db import DatabaseError, ProgrammingError, connection, transaction
 
 from argus.owner import as_owner
 from memory.access import principal
+from memory.acts import record_act
+from memory.edits import edit_note
+from memory.keeping import pin
 from memory.llm.kept import Key, keep_reply
 from memory.models import (
+    Act,
+    Claim,
     Decision,
     DedupVerdict,
     DistillFailure,
@@ -23,12 +28,17 @@ from memory.models import (
     GateRejection,
     ModelReply,
     Note,
+    Proposal,
     PurgeLedger,
     RawItem,
+    RejectionDecision,
+    Session,
+    TaskItem,
 )
 from memory.pipeline import process
 from memory.stages.distill import distill
 from memory.stages.segment import segment
+from memory.text.identity import sha256
 from tests import factories
 from tests.cluster import owner_address
 from tests.memory.books import DECIDED, count, owner_role, purge, two_sessions
@@ -94,7 +104,10 @@ def test_it_leaves_a_row_with_who_why_how_much_and_hashes_alone() -> None:
     row = PurgeLedger.objects.get()
     assert (row.pk, row.actor, row.reason) == (report["ledger"], "bob", "a customer asked")
     assert row.hashes == hashes
+    tables = row.counts.pop("tables")
+    assert row.counts.pop("units") == [], "nothing of it is distilled again"
     assert row.counts == {"raw_items": 4, "episodes": 1, "notes": made, "verdicts": 0}
+    assert (tables["memory_rawitem"], tables["memory_note"]) == (4, made)
     assert {name: report[name] for name in row.counts} == row.counts
 
 
@@ -171,6 +184,78 @@ def test_it_removes_verdicts_and_decisions_about_what_goes_and_no_other() -> Non
     assert told.pk not in set(DedupVerdict.objects.as_pipeline().values_list("pk", flat=True))
     assert list(Decision.objects.values_list("verdict", flat=True)) == [beside.pk]
     assert not ModelReply.objects.exists(), "what a judge said of both goes with the one"
+
+
+@pytest.mark.django_db
+def test_it_takes_what_people_said_of_it_along() -> None:
+    # An edit, and the edit of that, say mostly the words that go; so may a task, a pin's note, a
+    # decision about a refusal, a proposal and the reason of an act.
+    alice, now = principal("alice"), factories.at(days=3)
+    item = factories.document(alice, "The borealis cluster listens on port 8443.")
+    old = factories.note(alice, "The borealis cluster listens on port 8443.", evidence=item)
+    new = edit_note(old.pk, title="Borealis", content="Borealis listens on port 8443 over TLS.",
+                    by=alice, now=now, reason="borealis speaks TLS")  # fmt: skip
+    newest = edit_note(new.pk, title="Borealis", content="Borealis has port 8443, over TLS 1.3.",
+                       by=alice, now=now)  # fmt: skip
+    pin(newest.pk, by=alice, now=now)
+    refused = GateRejection.objects.create(
+        owner=alice, raw_item=item, reason="grounding", candidate={"title": "borealis"}
+    )
+    RejectionDecision.objects.create(
+        rejection=refused, principal=alice, action="confirm", reason="borealis is not"
+    )
+    Proposal.objects.create(
+        owner=alice, unit=f"item:{item.pk}", notes=[{"title": "borealis"}], principal=alice
+    )
+    TaskItem.objects.create(
+        owner=alice, opening="request", title="borealis", raw_item=item, start=0, end=3,
+        quote="The", sha256=sha256("The"), opened_at=item.occurred_at,
+    )  # fmt: skip
+    purge([item.pk])
+    assert words_kept("orealis") == []
+
+
+@pytest.mark.django_db
+def test_it_takes_along_what_was_said_of_the_sessions_it_touches_and_of_no_other() -> None:
+    # A session is a unit as well: of segment, and of track.
+    first, second = two_sessions()
+    one, other = (
+        f"session:{Session.objects.get(owner=first.owner, key=key).pk}" for key in ("s1", "s2")
+    )
+    for unit in (one, other):
+        record_act(first.owner, "release", "unit", unit, now=factories.at(days=3),
+                   reason="the borealis turn is too long")  # fmt: skip
+        DistillFailure.objects.create(unit=unit, kind="content", error=f"borealis in {unit}")
+        key = Key.of("segment", "m", "1", [unit])
+        keep_reply(key, f"borealis is a new topic in {unit}", model_real="m", unit=unit)
+    purge(items_of(first)[:1])
+    assert list(Act.objects.filter(kind="unit").values_list("reference", flat=True)) == [other]
+    assert list(DistillFailure.objects.values_list("unit", flat=True)) == [other]
+    assert not ModelReply.objects.filter(units__contains=[one]).exists()
+    assert ModelReply.objects.filter(units__contains=[other]).exists()
+    purge(items_of(second))
+    assert words_kept("borealis") == []
+
+
+@pytest.mark.django_db
+def test_it_forgets_what_a_session_was_parked_for_but_not_that_somebody_dismissed_it() -> None:
+    first, second = two_sessions()
+    one, other = (
+        f"session:{Session.objects.get(owner=first.owner, key=key).pk}" for key in ("s1", "s2")
+    )
+    parked = {"parked_at": factories.at(days=3), "parked_reason": "borealis is no JSON"}
+    away = {"dismissed_at": factories.at(days=3)}
+    Claim.objects.create(stage="segment", unit=one, **parked, **away)
+    Claim.objects.create(stage="track", unit=one, **parked)
+    Claim.objects.create(stage="distill", unit=first.unit_key, **parked, **away)
+    Claim.objects.create(stage="track", unit=other, **parked)
+    purge(items_of(first)[:1])
+    left = Claim.objects.exclude(parked_at=None).order_by("stage")
+    assert list(left.values_list("stage", "unit", "dismissed_at", "parked_reason")) == [
+        ("segment", one, factories.at(days=3), ""),
+        ("track", other, None, "borealis is no JSON"),
+    ]
+    assert second.session == "s2"
 
 
 @pytest.mark.django_db
@@ -286,7 +371,7 @@ def test_it_may_be_called_by_the_application_and_its_owner_alone() -> None:
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT r.rolname FROM pg_roles r WHERE NOT r.rolsuper"
-            " AND has_function_privilege(r.oid, 'argus_purge(bigint[],text,text)', 'EXECUTE')"
+            " AND has_function_privilege(r.oid, 'argus_purge(bigint[],text,text,jsonb)', 'EXECUTE')"
         )
         allowed = {name for (name,) in cursor.fetchall()}
     assert allowed == {settings.ARGUS_APP_ROLE, owner_role()}

@@ -34,7 +34,8 @@ from memory.models import (
     Principal,
     RawItem,
 )
-from memory.querysets import OwnedQuerySet, OwnerQuerySet, Unscoped
+from memory.models.record import VISIBILITIES
+from memory.querysets import OwnedQuerySet, OwnerQuerySet, Unscoped, mates_of, may_settle
 from tests.factories import T0, at, group, note, three, turns, verdict
 
 pytestmark = pytest.mark.django_db
@@ -284,3 +285,21 @@ def test_it_orders_notes_by_age_as_older_than_has_it() -> None:
     for place, one in enumerate(ordered):
         older = Note.objects.as_pipeline().older_than(one).by_age()
         assert list(older) == ordered[:place]
+
+
+def test_who_may_settle_a_row_is_the_same_for_a_row_that_was_read() -> None:
+    alice, bob, charlie = three()
+    rows = [
+        note(owner, f"{owner} shows it: {how}.", visibility=how)
+        for owner in (alice, bob, charlie)
+        for how in VISIBILITIES
+    ]
+    for who in (alice, bob, charlie):
+        mates = mates_of(who)
+        asked = set(Note.objects.decidable_by(who).values_list("pk", flat=True))
+        assert asked == {
+            row.pk
+            for row in rows
+            if may_settle(row.owner_id, row.visibility, by=who.pk, mates=mates)
+        }
+        assert 0 < len(asked) < len(rows)

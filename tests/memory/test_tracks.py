@@ -236,7 +236,7 @@ def test_it_narrows_to_a_project() -> None:
     made(alice, "harbor one", project=shop)
     wanted = made(alice, "harbor two", project=dock)
     indexed()
-    assert by_words(alice, "harbor", project=dock.pk) == [wanted]
+    assert by_words(alice, "harbor", projects=[dock.pk]) == [wanted]
 
 
 @pytest.mark.django_db

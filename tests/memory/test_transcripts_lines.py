@@ -271,7 +271,7 @@ def test_it_sees_a_sign_across_the_edge_of_two_pieces(shift: int) -> None:
 
 
 def test_it_names_each_source_as_its_adapter_does() -> None:
-    modules = ("claude_code", "codex", "pi", "telegram", "bookmarks", "documents")
+    modules = ("claude_code", "codex", "pi", "telegram", "bookmarks", "documents", "vault")
     adapters = [importlib.import_module(f"memory.transcripts.{module}") for module in modules]
     assert tuple(adapter.SOURCE for adapter in adapters) == SOURCES
 
@@ -288,5 +288,5 @@ def test_it_imports_the_adapter_of_one_source_alone() -> None:
         text=True,
         check=True,
     )
-    for other in ("codex", "pi", "telegram", "bookmarks", "documents"):
+    for other in ("codex", "pi", "telegram", "bookmarks", "documents", "vault"):
         assert f"memory.transcripts.{other}" not in ran.stdout

@@ -120,10 +120,10 @@ def test_it_takes_back_the_retirement_and_the_step_of_confidence(alice: Principa
     )
     verdicts.apply(row, now=at(60))
     assert (fresh(old).confidence, fresh(new).deleted_at) == (0.65, at(60))
-    verdicts.take_back(row)
+    verdicts.take_back(row, now=at(90))
     assert (fresh(old).confidence, fresh(new).deleted_at) == (0.5, None)
     with pytest.raises(Conflict):
-        verdicts.take_back(row)
+        verdicts.take_back(row, now=at(90))
 
 
 def test_it_takes_back_one_step_of_confidence_of_several(alice: Principal) -> None:
@@ -136,7 +136,7 @@ def test_it_takes_back_one_step_of_confidence_of_several(alice: Principal) -> No
         verdicts.apply(row, now=at(60))
     assert fresh(old).confidence == 0.755
     for row, wanted in zip(rows, (0.65, 0.5), strict=True):
-        verdicts.take_back(row)
+        verdicts.take_back(row, now=at(90))
         assert fresh(old).confidence == wanted
 
 
@@ -148,7 +148,7 @@ def test_it_gives_a_refinement_its_own_confidence_back(alice: Principal) -> None
     row = verdict(new, old, "refine", confidence_before=found.before, confidence_after=found.after)
     verdicts.apply(row, now=at(60))
     assert fresh(new).confidence == raised(0.755)
-    verdicts.take_back(row)
+    verdicts.take_back(row, now=at(90))
     assert (fresh(new).confidence, fresh(old).confidence) == (CONFIDENCE_START, 0.755)
     assert fresh(old).deleted_at is None
 
@@ -238,16 +238,16 @@ def test_it_takes_back_only_what_no_later_verdict_built_on(alice: Principal) -> 
     verdicts.apply(one, now=at(60))
     verdicts.apply(two, now=at(61))
     with pytest.raises(Conflict, match="later verdict"):
-        verdicts.take_back(one)
-    verdicts.take_back(two)
-    verdicts.take_back(one)
+        verdicts.take_back(one, now=at(90))
+    verdicts.take_back(two, now=at(90))
+    verdicts.take_back(one, now=at(90))
     assert all(fresh(n).deleted_at is None for n in (first, second, third))
 
 
 def test_it_cannot_take_back_what_changed_nothing(alice: Principal) -> None:
     old, new = note(alice, "One."), note(alice, "Two.", when=at(5))
     with pytest.raises(Conflict):
-        verdicts.take_back(verdict(new, old, "distinct"))
+        verdicts.take_back(verdict(new, old, "distinct"), now=at(90))
 
 
 @pytest.mark.parametrize("kind", ["duplicate", "refine", "supersede"])

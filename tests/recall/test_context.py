@@ -8,6 +8,8 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from memory.edits import edit_note
+from memory.keeping import pin, retire_note, unpin
 from memory.models import (
     DedupVerdict,
     Injection,
@@ -152,3 +154,32 @@ def test_it_says_whose_a_note_is_and_that_a_person_has_to_decide() -> None:
     got = context(cast.alice)
     assert got.text.count("shared by bob") == got.text.count("disputed") == 2
     assert all(row["shared_by"] == "bob" for row in got.as_json()["notes"])
+
+
+def test_it_puts_first_what_its_principal_pinned() -> None:
+    cast = people()
+    note(cast.alice, "own top", project="harbor", importance=0.9, embedding=None)
+    shared = {"embedding": None, "visibility": "team"}
+    low = note(cast.alice, "own low", project="harbor", importance=0.1, **shared)
+    everywhere = note(cast.alice, "global low", project="global", importance=0.0, **shared)
+    elsewhere = note(cast.alice, "elsewhere", project="tidepool", **shared)
+    for one in (low, everywhere, elsewhere):
+        pin(one.pk, by=cast.alice, now=NOW)
+    assert titles(context(cast.alice)) == ["own low", "global low", "own top"]
+    assert titles(context(cast.bob)) == ["own low", "global low"], "hers are not his"
+    hits = Injection.objects.as_pipeline().filter(owner=cast.alice).latest("pk").hits
+    assert [hit.get("pinned", False) for hit in hits] == [True, True, False]
+    unpin(low.pk, by=cast.alice, now=NOW)
+    assert titles(context(cast.alice)) == ["global low", "own top", "own low"]
+
+
+def test_it_keeps_a_pin_through_an_edit_and_shows_no_pinned_note_that_is_gone() -> None:
+    alice = people().alice
+    note(alice, "The pier is closed.", project="harbor", importance=1.0, embedding=None)
+    one = note(alice, "The gate is open.", project="harbor", importance=0.1, embedding=None)
+    pin(one.pk, by=alice, now=NOW)
+    title, content = "Gate", "The gate is open at night."
+    new = edit_note(one.pk, title=title, content=content, by=alice, now=NOW)
+    assert titles(context(alice)) == ["Gate", "The pier is closed."]
+    retire_note(new.pk, by=alice, now=NOW)
+    assert titles(context(alice)) == ["The pier is closed."]

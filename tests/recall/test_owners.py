@@ -31,7 +31,7 @@ SIZES = [2_600, 1_100, 600, 300, 150, 80, 40, 25, 12, 10, 9, 5, 3, 2, *[1] * 36]
 CLASSES = (EXACT_ROWS_MAX, 1_000, 100, 10, 0)
 
 #: Questions to each owner of a class, so that every class is asked as much.
-QUERIES_A_CLASS = 40
+QUERIES_A_CLASS = 25
 
 #: Names of which one begins like another: a person is who it is, not how the name begins.
 NAMES = ["ann", "anna", "annabel", "ann ", "Ann", *[f"owner{n}" for n in range(len(SIZES) - 5)]]

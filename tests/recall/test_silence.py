@@ -68,11 +68,10 @@ def of_demo(template_db: str, django_db_blocker: DjangoDbBlocker) -> Iterator[li
 
 @pytest.fixture(scope="module")
 def of_corpus(template_db: str, django_db_blocker: DjangoDbBlocker) -> Iterator[list[Asked]]:
-    """What the corpus' memory says to all its prompts."""
+    """What the corpus' memory says to the prompts that no floor was chosen on."""
     paths = [CORPUS / name for name in CAPTURED]
-    yield from remembered(
-        paths, [*corpus.off_topic(), *corpus.on_topic()], template_db, django_db_blocker
-    )
+    prompts = held_out([*corpus.off_topic(), *corpus.on_topic()])
+    yield from remembered(paths, prompts, template_db, django_db_blocker)
 
 
 def remembered(
@@ -97,8 +96,8 @@ def judge(asked: list[Asked], *, false_max: float, right_min: float) -> None:
     assert len(wrong) <= (1 - right_min) * len(on), [one.prompt.text for one in wrong]
 
 
-def held_out(asked: list[Asked]) -> list[Asked]:
-    return [one for one in asked if one.prompt.held_out]
+def held_out(prompts: list[Prompt]) -> list[Prompt]:
+    return [one for one in prompts if one.held_out]
 
 
 def test_it_is_silent_off_topic_and_right_on_topic_on_the_demo(of_demo: list[Asked]) -> None:
@@ -106,19 +105,15 @@ def test_it_is_silent_off_topic_and_right_on_topic_on_the_demo(of_demo: list[Ask
 
 
 def test_it_carries_over_to_prompts_that_no_floor_saw(of_demo: list[Asked]) -> None:
-    judge(held_out(of_demo), false_max=HELD_FALSE_MAX, right_min=HELD_RIGHT_MIN)
-
-
-@needs_corpus
-def test_it_is_silent_off_topic_and_right_on_topic_on_the_corpus(of_corpus: list[Asked]) -> None:
-    judge(of_corpus, false_max=FALSE_MAX, right_min=RIGHT_MIN)
+    unseen = [one for one in of_demo if one.prompt.held_out]
+    judge(unseen, false_max=HELD_FALSE_MAX, right_min=HELD_RIGHT_MIN)
 
 
 @needs_corpus
 def test_it_carries_over_to_prompts_of_the_corpus_that_no_floor_saw(
     of_corpus: list[Asked],
 ) -> None:
-    judge(held_out(of_corpus), false_max=HELD_FALSE_MAX, right_min=HELD_RIGHT_MIN)
+    judge(of_corpus, false_max=HELD_FALSE_MAX, right_min=HELD_RIGHT_MIN)
 
 
 @pytest.mark.parametrize("memory", [demo, corpus], ids=["demo", "corpus"])

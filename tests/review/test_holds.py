@@ -15,8 +15,10 @@ from django.db import connection, transaction
 
 from memory import retire
 from memory.access import principal
-from memory.errors import Conflict, NotFound
-from memory.models import Decision, DedupVerdict, Evidence, Note, Principal
+from memory.edits import edit_note
+from memory.errors import Conflict, NotFound, RefusedError
+from memory.keeping import pin, unpin
+from memory.models import Act, Decision, DedupVerdict, Evidence, Note, Principal
 from memory.stages.dedup import dedup
 from review import holds
 from tests.factories import at, clock, fresh, note, three, verdict
@@ -183,6 +185,112 @@ class TestDeciding:
         assert holds.pending(self.alice) == [first, second]
         assert holds.pending(self.bob) == [first]
         assert holds.pending(self.charlie) == []
+
+    def test_it_puts_each_decision_on_the_list_of_acts(self) -> None:
+        row = held(self.alice)
+        holds.approve(row.pk, by=self.alice, now=at(days=2), reason="seen in the config")
+        act = Act.objects.get()
+        assert (act.principal, act.verb, act.kind, act.reference, act.reason, act.created_at) == (
+            self.alice, "approve", "verdict", str(row.pk), "seen in the config", at(days=2),
+        )  # fmt: skip
+        assert act.detail == {
+            "kind": "supersede", "before": "pending", "after": "approved",
+            "note": str(row.note_id), "target": str(row.target_id),
+        }  # fmt: skip
+
+    def test_it_keeps_no_secret_in_a_reason(self) -> None:
+        row = held(self.alice)
+        secret = "ghp_" + "wWPw5k4aXcaT4fNP0UcnZwJUVFk6LO0pINUx"
+        holds.reject(row.pk, by=self.alice, now=at(days=2), reason=f"\0it is {secret}")
+        for kept in (Decision.objects.get().reason, Act.objects.get().reason):
+            assert "it is" in kept and secret not in kept
+
+    def test_it_decides_nothing_that_was_decided_since_it_was_seen(self) -> None:
+        row = held(self.alice)
+        holds.reject(row.pk, by=self.alice, now=at(days=2), seen=0)
+        holds.undo(row.pk, by=self.alice, now=at(days=3))
+        newest = Decision.objects.latest("pk")
+        with pytest.raises(Conflict, match="undo by alice at 2026-03-05 09:00:00Z"):
+            holds.approve(row.pk, by=self.alice, now=at(days=4), seen=0)
+        assert holds.approve(row.pk, by=self.alice, now=at(days=4), seen=newest.pk)
+
+    def test_it_does_what_it_can_of_many_and_says_what_it_could_not(self) -> None:
+        rows = [held(self.alice, days=3 * number) for number in range(3)]
+        holds.reject(rows[1].pk, by=self.alice, now=at(days=20))
+        chosen = {row.pk: 0 for row in rows} | {10**9: None}
+        outcome = holds.decide_many("approve", chosen, by=self.alice, now=at(days=21))
+        assert outcome.done == (rows[0].pk, rows[2].pk)
+        assert "rejected by alice" in outcome.failed[rows[1].pk]
+        assert outcome.failed[10**9] == f"no verdict {10**9}"
+        for verb, some in (("purge", chosen), ("approve", {}), ("undo", dict.fromkeys(range(101)))):
+            with pytest.raises(RefusedError):
+                holds.decide_many(verb, some, by=self.alice, now=at(days=22))
+
+    def edited(self, row: DedupVerdict) -> Note:
+        words = "Staging listens on port 9443 behind the new proxy."
+        holds.edit_approve(
+            row.pk, title="Port of staging", content=words, by=self.alice, now=at(days=2)
+        )
+        made: Note = Note.objects.as_pipeline().get(content=words)
+        return made
+
+    def test_it_approves_with_other_words_and_takes_both_back(self) -> None:
+        row = held(self.alice)
+        better = self.edited(row)
+        assert [one.retired_reason for one in both(row)] == ["edited", "superseded"]
+        assert holds.undo(row.pk, by=self.alice, now=at(days=3)).status == "undone"
+        assert [one.deleted_at for one in both(row)] == [None, None]
+        assert fresh(better).retired_reason == "undone"
+        standing = DedupVerdict.objects.as_pipeline().filter(status="approved")
+        assert not standing.exists(), "the edit is undone by name as well"
+
+    def test_it_takes_the_approval_back_when_the_edit_was_taken_back_before(self) -> None:
+        row = held(self.alice)
+        self.edited(row)
+        edit = DedupVerdict.objects.as_pipeline().exclude(pk=row.pk).get()
+        holds.undo(edit.pk, by=self.alice, now=at(days=3))
+        assert fresh(row.note).deleted_at is None
+        assert holds.undo(row.pk, by=self.alice, now=at(days=4)).status == "undone"
+
+    def test_it_says_what_to_undo_first_when_something_was_built_on_it(self) -> None:
+        row = held(self.alice)
+        holds.approve(row.pk, by=self.alice, now=at(days=2))
+        edit_note(row.note.pk, title="Port", content=OLD, by=self.alice, now=at(days=3))
+        with pytest.raises(Conflict, match="undo that one first"):
+            holds.undo(row.pk, by=self.alice, now=at(days=4))
+
+    def test_it_approves_nothing_when_the_words_are_refused(self) -> None:
+        row = held(self.alice)
+        with pytest.raises(RefusedError):
+            holds.edit_approve(row.pk, title="", content="", by=self.alice, now=at(days=2))
+        row.refresh_from_db()
+        assert row.status == "pending" and not Decision.objects.exists()
+
+    def test_it_knows_ones_last_decision_that_still_stands(self) -> None:
+        first, second = held(self.alice, visibility="team"), held(self.alice)
+        assert holds.latest(self.alice) is None
+        holds.reject(first.pk, by=self.alice, now=at(days=1.5))
+        self.edited(second)
+        last = holds.latest(self.alice)
+        assert last is not None and (last.pk, last.status) == (second.pk, "approved")
+        assert last.newest == second.decisions.latest("pk").pk and holds.latest(self.bob) is None
+        holds.undo(second.pk, by=self.alice, now=at(days=9))
+        last = holds.latest(self.alice)
+        assert last is not None and (last.pk, last.status) == (first.pk, "rejected")
+        holds.undo(first.pk, by=self.bob, now=at(days=10))
+        assert holds.latest(self.alice) is None
+
+    def test_it_looks_for_ones_last_decision_among_ones_latest_acts_alone(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        row = held(self.alice)
+        holds.reject(row.pk, by=self.alice, now=at(days=2))
+        monkeypatch.setattr(holds, "ACTS_LOOKED_AT", 3)
+        pin(row.note.pk, by=self.alice, now=at(days=3))
+        unpin(row.note.pk, by=self.alice, now=at(days=3))
+        assert holds.latest(self.alice) is not None
+        pin(row.note.pk, by=self.alice, now=at(days=3))
+        assert holds.latest(self.alice) is None, "acts of all kinds count for how far is looked"
 
 
 def out(*arguments: object) -> str:

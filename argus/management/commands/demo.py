@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 from typing import Any
 
 from django.core.management import call_command
@@ -11,6 +12,7 @@ from django.core.management.base import BaseCommand, CommandParser
 
 from argus.demo.story import play
 from argus.demo.tables import pages
+from memory.acts import through
 from memory.management.base import plain_errors
 
 
@@ -22,14 +24,15 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--json", action="store_true", help="one JSON object")
+        parser.add_argument("--vault", type=Path, help="where the demo's files go")
 
     def handle(self, *args: Any, **options: Any) -> None:
         if not options["json"]:
             self.stdout.write("The bundled sessions, through every stage (some ten seconds) ...")
             self.stdout.flush()
         call_command("migrate", verbosity=0)
-        with plain_errors():
-            story = play()
+        with plain_errors(), through("command"):
+            story = play(options["vault"])
         if options["json"]:
             self.stdout.write(json.dumps(story.as_json(), default=str))
         else:

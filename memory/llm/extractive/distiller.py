@@ -352,7 +352,9 @@ def _whole_documents(passages: Sequence[Passage]) -> tuple[Candidate, ...]:
         text = passage.body.strip()
         if meaningful(text) < 2:
             continue
-        first = text.split("\n", 1)[0]
+        # A line that is drawn, or a row of signs, is no title.
+        lines = text.split("\n")
+        first = next((line for line in lines if any(map(str.isalnum, line))), lines[0])
         notes.append(
             Candidate(title_of(first), text, text, 0.4, keywords_of(text, Counter()), ("fact",))
         )

@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from memory.errors import ContentError
 from memory.llm.calls import Question, Reply, ask
-from memory.llm.kept import Key, keep_reply, kept_reply
+from memory.llm.kept import Key, keep_reply, kept_reply, may_ask
 from memory.llm.ports import Origin, Usage
 from memory.llm.remote.client import Dialect, Unsupported, adapt, chat, read_text
 from memory.llm.remote.endpoints import Endpoint
@@ -72,6 +72,7 @@ def converse(
         except ContentError:
             # Kept by a reader that understood more than this one: ask again.
             pass
+    may_ask()
     value, answer = _climb(endpoint, form, texts, read, origin, clock)
     keep_reply(key, answer.text, model_real=answer.usage.model_real, unit=origin.unit)
     return value, answer

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from memory.access import SCOPES, create_key
+from memory.access import SCOPES, create_key, principal
 from memory.management.base import EXIT_USAGE, ArgusCommand, plain_errors
 
 
@@ -22,7 +22,9 @@ class Command(ArgusCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         scopes = [scope.strip() for scope in options["scope"].split(",") if scope.strip()]
         with plain_errors(refused=EXIT_USAGE):
-            key, row = create_key(owner=options["owner"], scopes=scopes, name=options["name"])
+            key, row = create_key(
+                owner=options["owner"], scopes=scopes, name=options["name"], by=principal()
+            )
         report = {
             "key": key,
             "prefix": row.prefix,

@@ -1,4 +1,4 @@
-"""`manage.py project`: the registry: names, aliases and the folders that belong to a project."""
+"""`manage.py project`: the registry: names, aliases, folders, and projects that are one."""
 
 from __future__ import annotations
 
@@ -6,15 +6,20 @@ import os
 import re
 from typing import Any
 
-from django.core.management.base import CommandError, CommandParser
+from django.core.management.base import CommandParser
+from django.db import transaction
+from django.utils import timezone
 
+from memory import projects
+from memory.access import principal
 from memory.attribution import slashed
-from memory.management.base import EXIT_USAGE, ArgusCommand
-from memory.models import PathRule, Project, ProjectAlias
+from memory.errors import RefusedError
+from memory.management.base import EXIT_USAGE, ArgusCommand, plain_errors
+from memory.models import Project
 
 
 class Command(ArgusCommand):
-    help = "List projects, or give one another name (alias) or a folder (path)."
+    help = "List projects, give one another name or a folder, merge two and take that back."
 
     def add_arguments(self, parser: CommandParser) -> None:
         super().add_arguments(parser)
@@ -26,47 +31,61 @@ class Command(ArgusCommand):
         folder = action("path", help="work below FOLDER belongs to PROJECT")
         folder.add_argument("project")
         folder.add_argument("folder")
+        merge = action("merge", help="PROJECT is read as INTO from now on; no row moves")
+        merge.add_argument("project")
+        merge.add_argument("into")
+        merge.add_argument("--reason", default="")
+        unmerge = action("unmerge", help="PROJECT is one of its own again")
+        unmerge.add_argument("project")
+        unmerge.add_argument("--reason", default="")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        prefix = whole(options["folder"]) if options["action"] == "path" else ""
-        if options["action"] != "list":
-            project, _ = Project.objects.get_or_create(name=options["project"])
-            if options["action"] == "alias":
-                free(ProjectAlias, project, name=options["name"])
-                ProjectAlias.objects.update_or_create(
-                    name=options["name"], defaults={"project": project}
-                )
-            else:
-                free(PathRule, project, prefix=prefix)
-                PathRule.objects.update_or_create(prefix=prefix, defaults={"project": project})
+        with plain_errors(EXIT_USAGE):
+            if options["action"] != "list":
+                with transaction.atomic():
+                    change(options)
         rows = [
             {
                 "project": project.name,
                 "origin": project.origin,
                 "aliases": [alias.name for alias in project.aliases.all()],
                 "paths": [rule.prefix for rule in project.paths.all()],
+                "merged_into": project.merged_into.name if project.merged_into else None,
             }
-            for project in Project.objects.prefetch_related("aliases", "paths").order_by("name")
+            for project in Project.objects.select_related("merged_into")
+            .prefetch_related("aliases", "paths")
+            .order_by("name")
         ]
-        lines = [
-            f"{row['project']:<20} {row['origin']:<9} {', '.join([*row['aliases'], *row['paths']])}"
-            for row in rows
-        ]
+        lines = [line(row) for row in rows]
         self.say({"projects": rows}, as_json=options["json"], line="\n".join(lines) or "none yet")
 
 
-def free(model: type[ProjectAlias | PathRule], project: Project, **key: str) -> None:
-    """Refuse to take an alias or a folder from another project unseen."""
-    taken = model._base_manager.filter(**key).exclude(project=project).first()
-    if taken:
-        raise CommandError(f"{taken}: it belongs to that project already", returncode=EXIT_USAGE)
+def change(options: dict[str, Any]) -> None:
+    """Carry out what was asked for."""
+    act: dict[str, Any] = {"by": principal(), "now": timezone.now()}
+    if options["action"] == "alias":
+        projects.add_alias(projects.enter(options["project"]).pk, options["name"], **act)
+    elif options["action"] == "path":
+        # Looked at before the project is entered: what is refused leaves nothing behind.
+        folder = projects.whole(here(options["folder"]))
+        projects.add_path(projects.enter(options["project"]).pk, folder, **act)
+    elif options["action"] == "merge":
+        source, target = projects.find(options["project"]), projects.find(options["into"])
+        projects.merge(source.pk, target.pk, reason=options["reason"], **act)
+    else:
+        source = projects.find(options["project"])
+        projects.unmerge(source.pk, reason=options["reason"], **act)
 
 
-def whole(folder: str) -> str:
-    """The folder as cwds are compared with it. A relative one is meant from here."""
+def line(row: dict[str, Any]) -> str:
+    into = [f"merged into {row['merged_into']}"] if row["merged_into"] else []
+    told = ", ".join([*into, *row["aliases"], *row["paths"]])
+    return f"{row['project']:<20} {row['origin']:<9} {told}"
+
+
+def here(folder: str) -> str:
+    """A relative folder as it is meant from where the command runs."""
     place = slashed(folder)
-    if place and not re.match(r"^(?:/|[A-Za-z]:)", place):
-        place = slashed(os.path.abspath(place))
-    if place in ("", "/"):
-        raise CommandError("name a folder: not all work is of one project", returncode=EXIT_USAGE)
-    return place
+    if not place:
+        raise RefusedError("name a folder: not all work is of one project")
+    return place if re.match(r"^(?:/|[A-Za-z]:)", place) else slashed(os.path.abspath(place))

@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 from django.utils import timezone
 
-from memory.access import revoke_key
+from memory.access import principal, revoke_key
 from memory.management.base import ArgusCommand, plain_errors
 
 
@@ -20,6 +20,6 @@ class Command(ArgusCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         with plain_errors():
-            row = revoke_key(options["prefix"], now=timezone.now())
+            row = revoke_key(options["prefix"], now=timezone.now(), by=principal())
         report = {"prefix": row.prefix, "revoked_at": row.revoked_at}
         self.say(report, as_json=options["json"], line=f"revoked {row}")

@@ -1,0 +1,1 @@
+"""What the doctor looks at, one file for each ground that Argus stands on."""

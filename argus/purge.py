@@ -1,0 +1,181 @@
+"""A purge from end to end: the record, what the planner remembers, the files, and the proof.
+
+Put together from what each app offers as `purge`. Reads and writes: as they do. Audits:
+purge_proof; the newest one of a purge counts. Knows nothing about doors.
+Verify: `finish` of a purge that was cut off anywhere makes its proof, or says what it lacks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+import psycopg
+from django.db.models import QuerySet
+
+from argus import scratch
+from argus.owner import OwnerProblem
+from exporter import purge as vault
+from memory import outside, proof
+from memory import purge as record
+from memory.errors import NotFound, RefusedError
+from memory.models import Principal, PurgeLedger, PurgeProof
+from memory.selection import choose
+from memory.text.passages import known
+
+#: What no purge reaches, told with every receipt.
+BEYOND = (
+    "Dead rows lie in the database's files until VACUUM (autovacuum does it in time; VACUUM FULL "
+    "as the owner at once), the log of writes (WAL) until it is recycled, archived copies of it "
+    "for ever; a standby follows within its lag.",
+    "Backups and exports made before still hold it: make a new one and remove the old ones.",
+    "Folders that were a vault once, and vaults of others who saw it: the next export there "
+    "removes its files.",
+    "Logs of the database server, of web servers before it, and devices that the vault was synced "
+    "to keep what they had.",
+)
+
+#: What stands for the column where a pattern was looked for.
+PATTERN = "what matches"
+
+#: The same of git, where the vault has a repository.
+HISTORY = (
+    "git in {vault} keeps what the files said in its history: rewrite it (git filter-repo), or "
+    "remove {vault}/.git and begin anew; whatever it was pushed to keeps its own."
+)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a purge did and what its proof says; `paths`: files that its words are in, which no row
+    names; `beyond`: where it does not reach."""
+
+    ledger: int
+    counts: dict[str, int]
+    forbidden: int
+    files: vault.Swept
+    proof: PurgeProof
+    paths: tuple[str, ...]
+    beyond: tuple[str, ...]
+
+    @property
+    def proved(self) -> bool:
+        """Whether all is gone, and shown to be."""
+        return self.proof.proved and not self.files.pending
+
+
+def carry_out(
+    what: record.Plan,
+    *,
+    by: Principal,
+    reason: str,
+    clock: Callable[[], datetime],
+    forbid: bool = False,
+) -> Outcome:
+    """Purge, and prove it. Raises as `memory.purge.purge` does, before anything is done."""
+    done = record.purge(what, by=by, reason=reason, now=clock(), forbid=forbid)
+    ledger = PurgeLedger.objects.get(pk=done.ledger)
+    files = _beside(ledger)
+    shown = proof.prove(
+        ledger, what.everything, owners=what.owners, folders=folders(),
+        files_pending=files.pending, aside=_aside(what, by), now=clock(),
+    )  # fmt: skip
+    return _outcome(ledger, dict(done.counts), done.forbidden, files, shown)
+
+
+def finish(number: int, *, clock: Callable[[], datetime]) -> Outcome:
+    """Do what a purge left undone, and prove it by the windows that were kept: all of its words,
+    where they were few, or a sample of them, and then it says so. Raises NotFound for a purge that
+    is none, or has nothing to be known by."""
+    ledger = PurgeLedger.objects.filter(pk=number).first()
+    last = latest(ledger) if ledger else None
+    if ledger is None or last is None:
+        raise NotFound(f"no purge {number} that could be finished")
+    files = _beside(ledger)
+    shown = proof.prove(
+        ledger, known(last.shingles), again=last, folders=folders(),
+        files_pending=files.pending, aside=proof.Aside(copies=_copies()), now=clock(),
+    )  # fmt: skip
+    return _outcome(ledger, dict(ledger.counts.get("tables", {})), 0, files, shown)
+
+
+def mine(by: Principal, *, everyones: bool) -> QuerySet[PurgeLedger]:
+    """Purges that this one is told of, the newest first: their own, or everybody's. What else
+    stands in the ledger is no purge: ledgers that were let go, tables made anew."""
+    rows = PurgeLedger.objects.filter(counts__has_key="raw_items").order_by("-pk")
+    return rows if everyones else rows.filter(actor=by.name)
+
+
+def state(shown: PurgeProof | None) -> str:
+    """What a proof says, in a word or two."""
+    if shown is None:
+        return "none"
+    if shown.files_pending:
+        return "files wait"
+    if any(not one["by_right"] for one in shown.elsewhere):
+        return "elsewhere"
+    if shown.elsewhere:
+        return "by right"
+    if shown.proved:
+        return "clean"
+    return "clean by sample" if shown.scanned.get("sampled") else "not proved"
+
+
+def latest(ledger: PurgeLedger) -> PurgeProof | None:
+    """The proof that counts."""
+    return PurgeProof.objects.filter(ledger=ledger).order_by("-pk").first()
+
+
+def folders() -> tuple[Path, ...]:
+    """Where files of ours may lie on this machine."""
+    return outside.folders()
+
+
+def _aside(what: record.Plan, by: Principal) -> proof.Aside:
+    """What a pattern still matches, and databases that hold copies."""
+    copies = _copies()
+    if not what.selection.matching:
+        return proof.Aside(copies=copies)
+    try:
+        found = choose(what.selection, by=by, everyones=what.everyones)
+    except NotFound:
+        return proof.Aside(left=(), copies=copies)
+    except RefusedError:
+        # Everything is gone by now: that nobody can say more is no wrong argument.
+        return proof.Aside(left=(), ended=False, copies=copies)
+    rows = {proof.RECORD: [str(pk) for pk in found.items], **found.rows}
+    left = [
+        proof.Elsewhere(table, PATTERN, tuple(ids[: proof.IDS_TOLD_MAX]), len(ids), False)
+        for table, ids in rows.items()
+        if ids
+    ]
+    return proof.Aside(left=left, copies=copies)
+
+
+def _copies() -> tuple[str, ...]:
+    """Throwaway databases that stand beside ours, with rows of the record in them: those that no
+    process holds any more are dropped first, where the owner's address is known."""
+    with suppress(OwnerProblem, psycopg.Error):
+        scratch.leftovers()
+    return tuple(scratch.standing())
+
+
+def _beside(ledger: PurgeLedger) -> vault.Swept:
+    """What is no text of the record: what the planner remembers, and the files."""
+    record.forget_statistics()
+    tables = ledger.counts.get("tables", {})
+    return vault.bring_up(tables.keys())
+
+
+def _outcome(
+    ledger: PurgeLedger,
+    counts: dict[str, int],
+    forbidden: int,
+    files: vault.Swept,
+    shown: proof.Shown,
+) -> Outcome:
+    history = (HISTORY.format(vault=files.vault),) if files.history else ()
+    return Outcome(ledger.pk, counts, forbidden, files, shown.row, shown.paths, (*BEYOND, *history))

@@ -1,0 +1,167 @@
+"""What was taken away in a house since a backup was made, and stays away when that comes back.
+
+Reads: purge_ledger, purge_proof, rejected_fact, access_key of the house that goes. Writes: the same
+in the one that comes. Verify: `verify` proves these purges again, and finds words that are back.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+#: Which rows say that something was taken away, by the time at which the backup was made. Rows of
+#: the ledger that a rebuild leaves, or the end of old rows, are no purges.
+TAKEN = {
+    "memory_purgeledger": "created_at > %s AND NOT counts ?| ARRAY['rebuild', 'ledger_of']",
+    "memory_purgeproof": "created_at > %s",
+    "memory_rejectedfact": "created_at > %s AND lifted_at IS NULL",
+    "memory_accesskey": "revoked_at > %s",
+}
+
+# Of two databases of one house the first migration ran at one moment.
+BORN = "SELECT applied FROM public.django_migrations ORDER BY id LIMIT 1"
+
+COLUMNS = """
+SELECT coalesce(string_agg(attname, ' ' ORDER BY attname), '') FROM pg_attribute
+WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped
+"""
+
+
+@dataclass(frozen=True)
+class Purged:
+    """A purge that the backup knows nothing of: its number, when, by whom, why, how many texts it
+    removed, and the raw items that say these texts again."""
+
+    number: int
+    at: str
+    by: str
+    reason: str
+    hashes: int
+    back: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Carried:
+    """What stays away: purges, whose texts may be back all the same; facts that are not to be
+    learned; keys that open nothing."""
+
+    purges: tuple[Purged, ...] = ()
+    facts: int = 0
+    keys: int = 0
+
+
+@dataclass(frozen=True)
+class Since:
+    """The rows that say so, by table; each table's columns; when the house was made."""
+
+    rows: Mapping[str, Sequence[Mapping[str, Any]]]
+    columns: Mapping[str, str]
+    born: Any
+
+    def told(self) -> Carried:
+        """All of it, before it is known what the backup holds."""
+        purges, facts, keys = (
+            self.rows.get(f"memory_{name}", ())
+            for name in ("purgeledger", "rejectedfact", "accesskey")
+        )
+        return Carried(tuple(map(_purged, purges)), len(facts), len(keys))
+
+
+def look(at: psycopg.Connection, made_at: str) -> Since:
+    """What was taken away in this database after that moment."""
+    columns = {table: _columns(at, table) for table in (*TAKEN, "django_migrations")}
+    rows = {}
+    for table, where in TAKEN.items():
+        if columns[table]:
+            query = f"SELECT to_jsonb(t) FROM public.{table} t WHERE {where} ORDER BY id"
+            rows[table] = [row for (row,) in at.execute(query.encode(), [made_at])]
+    born = at.execute(BORN).fetchone() if columns["django_migrations"] else None
+    return Since(rows, columns, born)
+
+
+def carry(since: Since, at: psycopg.Connection) -> Carried:
+    """Take it away in this database, too, as its owner. Of another house's nothing is taken over
+    but that a key was revoked: it is the same key."""
+    with at.transaction():
+        keys = at.execute(
+            "UPDATE public.memory_accesskey SET revoked_at = now()"
+            " WHERE digest = ANY(%s) AND revoked_at IS NULL",
+            [[row["digest"] for row in since.rows.get("memory_accesskey", ())]],
+        ).rowcount
+        if since.born is None or at.execute(BORN).fetchone() != since.born:
+            return Carried(keys=keys)
+        known = {pk for (pk,) in at.execute("SELECT id FROM public.memory_purgeledger")}
+        _insert(at, since, "memory_purgeledger", "true")
+        _insert(
+            at, since, "memory_purgeproof",
+            "EXISTS (SELECT FROM public.memory_purgeledger l WHERE l.id = one.ledger_id)",
+        )  # fmt: skip
+        facts = _insert(
+            at, since, "memory_rejectedfact",
+            "(SELECT count(*) FROM public.memory_principal p"
+            " WHERE p.id IN (one.owner_id, one.principal_id)) ="
+            " (CASE WHEN one.owner_id = one.principal_id THEN 1 ELSE 2 END)"
+            " AND NOT EXISTS (SELECT FROM public.memory_rejectedfact f WHERE f.lifted_at IS NULL"
+            " AND f.owner_id = one.owner_id AND f.content_key = one.content_key)",
+        )  # fmt: skip
+        # Its words may be there no more; then it is found by `lift`.
+        at.execute(
+            "UPDATE public.memory_rejectedfact f SET rejection_id = NULL WHERE id = ANY(%s) AND NOT"
+            " EXISTS (SELECT FROM public.memory_gaterejection g WHERE g.id = f.rejection_id)",
+            [list(facts)],
+        )
+        purges = [row for row in since.rows["memory_purgeledger"] if row["id"] not in known]
+        return Carried(_back(purges, at), len(facts), keys)
+
+
+def _columns(at: psycopg.Connection, table: str) -> str:
+    row = at.execute(COLUMNS, [f"public.{table}"]).fetchone()
+    return row[0] if row is not None else ""
+
+
+def _insert(at: psycopg.Connection, since: Since, table: str, where: str) -> set[int]:
+    """The ids of the rows of this table that were not here and are now; none where the tables are
+    of two forms."""
+    rows = since.rows.get(table, ())
+    if not rows or since.columns[table] != _columns(at, table):
+        return set()
+    query = (
+        f"INSERT INTO public.{table} SELECT one.* FROM"
+        f" jsonb_populate_recordset(NULL::public.{table}, %s::jsonb) one"
+        f" WHERE {where} AND NOT EXISTS (SELECT FROM public.{table} h WHERE h.id = one.id)"
+        " ORDER BY one.id RETURNING id"
+    )
+    made = {pk for (pk,) in at.execute(query.encode(), [json.dumps(rows)])}
+    if made:
+        # The next number is a new one.
+        at.execute(
+            sql.SQL(
+                "SELECT setval(pg_get_serial_sequence({name}, 'id'), (SELECT max(id) FROM {table}))"
+            ).format(name=sql.Literal(f"public.{table}"), table=sql.Identifier("public", table))
+        )
+    return made
+
+
+def _back(rows: Sequence[Mapping[str, Any]], at: psycopg.Connection) -> tuple[Purged, ...]:
+    """These purges with the raw items here that say again what they removed."""
+    wanted = list({digest for row in rows for digest in row["hashes"]})
+    found = at.execute(
+        "SELECT sha256, id FROM public.memory_rawitem WHERE sha256 = ANY(%s)", [wanted]
+    )
+    there: dict[str, set[int]] = defaultdict(set)
+    for digest, pk in found:
+        there[digest].add(pk)
+    return tuple(
+        replace(_purged(row), back=tuple(sorted(set().union(*(there[d] for d in row["hashes"])))))
+        for row in rows
+    )
+
+
+def _purged(row: Mapping[str, Any]) -> Purged:
+    return Purged(row["id"], row["created_at"], row["actor"], row["reason"], len(row["hashes"]))

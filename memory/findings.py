@@ -1,0 +1,163 @@
+"""Findings: what a run of verify or reconcile found, kept as rows, and what the last run came to.
+
+Reads: stage_run, note, proposal. Writes: finding. Knows nothing about what is looked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from memory.models import Finding, Note, Proposal, StageRun
+
+#: Stages that write findings.
+STAGES = ("verify", "reconcile")
+
+#: Checks of reconcile that look at units one by one: at all of them, or at a sample.
+OF_A_UNIT = ("gate", "source", "notes")
+
+#: Latest runs of a stage among which one over everything is looked for.
+# Why: a run that was cut short begins the next time with what it left: a few of them are a whole.
+RUNS_LOOKED_AT = 20
+
+
+@dataclass(frozen=True)
+class Found:
+    """One thing that is not as it should be: which noun, its id, whose it is. `detail` holds
+    numbers, ids and names; never a text of the record, which a purge could not reach."""
+
+    kind: str
+    reference: str
+    owner_id: int | None = None
+    detail: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Last:
+    """What the last runs of a stage came to: findings by check, zeros included, each by the latest
+    run that looked at it, and of a sample with what earlier samples found of other units. `run` is
+    the latest of all; `at`, when the oldest of these looks was; `left`: checks that none of them
+    looked at."""
+
+    run: int
+    at: datetime
+    counts: dict[str, int]
+    left: tuple[str, ...] = ()
+
+    @property
+    def total(self) -> int:
+        return sum(self.counts.values())
+
+
+def write(run: StageRun, check: str, found: Sequence[Found], *, now: datetime) -> int:
+    """Keep these as rows of the run; how many."""
+    rows = Finding.objects.bulk_create(
+        Finding(
+            run=run,
+            owner_id=one.owner_id,
+            check_name=check,
+            kind=one.kind,
+            reference=one.reference,
+            detail=dict(one.detail),
+            created_at=now,
+        )
+        for one in found
+    )
+    return len(rows)
+
+
+def last(stage: str) -> Last | None:
+    """What the last runs of this stage that ended found: of each check the latest look at it, since
+    a run that was cut short says nothing of what it left. None when no run looked at anything."""
+    counts: dict[str, int] = {}
+    runs = _runs(stage)
+    left: set[str] = set()
+    looks: list[datetime] = []
+    for run in runs:
+        left |= set(_left(run))
+        if _told(run).keys() - counts.keys():
+            looks.append(run.finished_at or run.started_at)
+        counts = _told(run) | counts
+    if not looks:
+        return None
+    for check, ids in _of_other_units(runs).items():
+        counts[check] = counts.get(check, 0) + len(ids)
+    return Last(runs[0].pk, looks[-1], counts, tuple(sorted(left - counts.keys())))
+
+
+def of_other_units(stage: str) -> list[int]:
+    """Findings of units that the latest run did not replay, and an earlier one did: they hold until
+    somebody looks again, decides the proposal, or retires the note."""
+    return [pk for ids in _of_other_units(_runs(stage)).values() for pk in ids]
+
+
+def _of_other_units(runs: Sequence[StageRun]) -> dict[str, list[int]]:
+    """The same of these runs, latest first, by check; the last one of each thing."""
+    if len(runs) < 2 or "sample" not in runs[0].progress:
+        return {}
+    replayed = {run.pk: frozenset(run.report.get("sampled") or ()) for run in runs}
+    rows = Finding.objects.as_pipeline().filter(run__in=replayed, check_name__in=OF_A_UNIT)
+    told: set[tuple[str, str, str]] = set()
+    standing: list[Finding] = []
+    for row in rows.order_by("-run", "pk"):
+        thing = (row.check_name, row.kind, row.reference)
+        unit = row.detail.get("unit")
+        again = any(unit in units for later, units in replayed.items() if later > row.run_id)
+        if thing not in told and not again and row.run_id != runs[0].pk:
+            standing.append(row)
+        told.add(thing)
+    proposals = [row.detail["proposal"] for row in standing if "proposal" in row.detail]
+    waiting = Proposal.objects.as_pipeline().filter(pk__in=proposals, status="open")
+    open_ones = set(waiting.values_list("pk", flat=True)) if proposals else set()
+    notes = [row.reference for row in standing if row.kind == "note"]
+    retired = Note.objects.as_pipeline().filter(pk__in=notes).exclude(deleted_at=None)
+    gone = {str(pk) for pk in retired.values_list("pk", flat=True)} if notes else set()
+    found: dict[str, list[int]] = {}
+    for row in standing:
+        if row.detail.get("proposal", None) in {None, *open_ones} and row.reference not in gone:
+            found.setdefault(row.check_name, []).append(row.pk)
+    return found
+
+
+def last_runs(stage: str) -> dict[int, frozenset[str]]:
+    """The runs whose findings are the last ones, and of each the checks that a later one looked at
+    again."""
+    found: dict[int, frozenset[str]] = {}
+    again: frozenset[str] = frozenset()
+    for run in _runs(stage):
+        found[run.pk] = again
+        again |= _told(run).keys()
+    return found
+
+
+def _told(run: StageRun) -> dict[str, int]:
+    """Findings of a run by check."""
+    return {name: int(n) for name, n in (run.report.get("found") or {}).items()}
+
+
+def left_out(stage: str) -> tuple[str, ...]:
+    """Checks that the latest run of this stage had no time for."""
+    runs = _runs(stage)
+    return _left(runs[0]) if runs else ()
+
+
+def _left(run: StageRun) -> tuple[str, ...]:
+    """Of a run of verify; reconcile looks at every check, and counts units that it left."""
+    left = run.report.get("left")
+    return tuple(left) if isinstance(left, list) else ()
+
+
+def _runs(stage: str) -> list[StageRun]:
+    """The latest runs of this stage that ended, latest first, back to the last one over all that
+    there is to look at."""
+    rows = StageRun.objects.filter(stage=stage, status="done")
+    # A look at one thing says nothing of the others.
+    rows = rows.exclude(progress__has_key="unit").exclude(progress__has_key="checks")
+    found: list[StageRun] = []
+    for run in rows.order_by("-started_at", "-pk")[:RUNS_LOOKED_AT]:
+        found.append(run)
+        if not (_left(run) or "sample" in run.progress):
+            break
+    return found

@@ -1,0 +1,345 @@
+"""The proof of a purge: a second look for its words, in every text there is, by nothing that the
+purge itself went by.
+
+Reads: every column of every table that may hold a text (memory.scan), and files. Writes:
+purge_proof. Audits: purge_proof is the audit. Knows nothing about what a purge removes.
+Verify: a column that was added by hand is looked at; a row that says the same is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from django.db import connection
+from psycopg import sql
+
+from memory.folders import file_id, in_file, walk
+from memory.models import PurgeLedger, PurgeProof
+from memory.scan import Columns, look, text_columns
+from memory.text.passages import Passages, known
+
+#: Ids of rows that a proof tells of one column.
+IDS_TOLD_MAX = 100
+
+#: Windows that are kept to prove a purge again, as numbers.
+# Why whole windows alone: a number of eight words gives nobody the words, one of a short text does.
+SHINGLES_KEPT_MAX = 4_096
+
+#: Where the words of a purge may stand because somebody said them.
+RECORD = "memory_rawitem"
+
+#: What stands for the column of what nobody could read: it may hold anything.
+UNREAD = "cannot be read"
+
+#: What stands for the table of files, which a proof counts, and of databases beside ours.
+# Why without their names: the name of a page is a title, and a proof stays for ever.
+FILES = "files"
+COPIES = "databases"
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """Words that still stand: `place` is a table, FILES or COPIES, `count` how many rows of it,
+    `ids` the first of them that may be named. `by_right`: another raw item says the same."""
+
+    place: str
+    column: str
+    ids: tuple[str, ...]
+    count: int
+    by_right: bool
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a look found: where, among how many columns, rows and files. `paths`: of the files, for
+    whoever asked, and for nothing that stays."""
+
+    elsewhere: tuple[Elsewhere, ...] = ()
+    columns: int = 0
+    rows: int = 0
+    files: int = 0
+    paths: tuple[str, ...] = ()
+    wrongly: frozenset[int] = frozenset()
+
+    @property
+    def clean(self) -> bool:
+        return not self.elsewhere
+
+    @property
+    def wrong(self) -> tuple[Elsewhere, ...]:
+        """What does not stand there by right."""
+        return tuple(one for one in self.elsewhere if not one.by_right)
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A proof that was written down, and the files that it counts."""
+
+    row: PurgeProof
+    paths: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Aside:
+    """What a proof is told beside what it looks at itself. `left`: what a pattern still matches,
+    None where there was none; `ended`: that look came to its end; `copies`: names of databases that
+    may hold a copy of the record."""
+
+    left: Sequence[Elsewhere] | None = None
+    ended: bool = True
+    copies: tuple[str, ...] = ()
+
+
+def search(
+    words: Passages, *, folders: Sequence[Path] = (), owners: Collection[int] | None = None
+) -> Found:
+    """Where these words stand: in the tables, and in the files below these folders. `owners`: whose
+    rows are named, where not everybody's are."""
+    books = _Books(owners=None if owners is None else frozenset(owners))
+    books.look(words, folders)
+    return books.found(None)
+
+
+def prove(
+    ledger: PurgeLedger,
+    words: Passages,
+    *,
+    again: PurgeProof | None = None,
+    owners: Collection[int] | None = None,
+    folders: Sequence[Path] = (),
+    files_pending: bool = False,
+    aside: Aside | None = None,
+    now: datetime,
+) -> Shown:
+    """Look for the words of a purge and write down what was found: the newest proof counts.
+
+    `again`: the proof whose kept windows these words are, where the words themselves are gone. If
+    it did not keep all of them the look is a sample: it proves nothing, and clears nothing that it
+    has no number of. Words too short to be looked for prove nothing, too, nor does no look.
+    """
+    aside = aside or Aside()
+    base = measures(words, owners) if again is None else _base(again)
+    sampled = again is not None and not whole(again)
+    found = search(words, folders=folders, owners=base["owners"])
+    elsewhere = [*found.elsewhere, *(aside.left or ())]
+    if again is not None and base["unkept"]:
+        elsewhere += _still(again, folders)
+    if aside.copies:
+        elsewhere.append(Elsewhere(COPIES, UNREAD, aside.copies, len(aside.copies), False))
+    numbers = kept(words, first=found.wrongly)
+    if again is None:
+        base["unkept"] = len(found.wrongly - set(numbers)) + len(aside.left or ())
+    looked = bool(words) and not base["too_short"] and not sampled
+    row: PurgeProof = PurgeProof.objects.create(
+        ledger=ledger,
+        proved=not elsewhere and aside.ended and (looked or aside.left is not None),
+        elsewhere=[asdict(one) for one in elsewhere],
+        scanned={
+            **base,
+            "columns": found.columns,
+            "rows": found.rows,
+            "files": found.files,
+            **({"sampled": True} if sampled else {}),
+            **({} if aside.ended else {"pattern": "found no end"}),
+        },
+        shingles=numbers,
+        files_pending=files_pending,
+        created_at=now,
+    )
+    return Shown(row, found.paths)
+
+
+def measures(words: Passages, owners: Collection[int] | None = None) -> dict[str, Any]:
+    """How much is looked for, in numbers, and whose rows a proof may name. `unkept`: numbers of
+    words that were found and cannot be looked for again."""
+    return {
+        "windows": len(words.windows),
+        "short": words.shorts(),
+        "one_in": words.every,
+        "too_short": words.left_out,
+        "unkept": 0,
+        "owners": None if owners is None else sorted(owners),
+    }
+
+
+def whole(row: PurgeProof) -> bool:
+    """Whether what this proof kept is all that it was about."""
+    base = _base(row)
+    some = base["short"] or base["too_short"] or base["one_in"] > 1
+    return not some and base["windows"] == len(row.shingles)
+
+
+def _base(row: PurgeProof) -> dict[str, Any]:
+    return {name: row.scanned.get(name, value) for name, value in measures(Passages()).items()}
+
+
+def kept(words: Passages, *, first: Collection[int] = ()) -> list[int]:
+    """The numbers by which a purge is proved again: those of `first`, and of the others evenly
+    taken, the same ones each time."""
+    found = sorted(words.windows & set(first))[:SHINGLES_KEPT_MAX]
+    others = sorted(words.windows - set(found))
+    room = SHINGLES_KEPT_MAX - len(found)
+    step = max(1, -(-len(others) // room)) if room else 0
+    return sorted([*found, *(others[::step] if room else ())])
+
+
+UNFINISHED = """
+SELECT ledger_id FROM (SELECT DISTINCT ON (ledger_id) ledger_id, files_pending, elsewhere
+    FROM memory_purgeproof ORDER BY ledger_id, id DESC) newest
+WHERE files_pending OR EXISTS (SELECT FROM jsonb_array_elements(elsewhere) one
+    WHERE NOT (one -> 'by_right')::boolean)
+ORDER BY ledger_id
+"""
+
+
+def unfinished() -> list[int]:
+    """Purges of which something is to be done: nobody looked yet, files wait, or their words stand
+    where they should not. What stands by right is told with the purge, and is nothing to do."""
+    with connection.cursor() as cursor:
+        cursor.execute(UNFINISHED)
+        return [pk for (pk,) in cursor.fetchall()]
+
+
+def prove_again(proof: PurgeProof, *, folders: Sequence[Path] = ()) -> Found:
+    """Where words of this proof's purge stand now, as far as the shingles that were kept tell.
+    Writes nothing."""
+    return prove_again_all([proof], folders=folders)[proof.pk]
+
+
+def prove_again_all(
+    proofs: Collection[PurgeProof], *, folders: Sequence[Path] = ()
+) -> dict[int, Found]:
+    """The same for several proofs, with one look at each table; by the proof's id."""
+    numbers = {proof.pk: frozenset(proof.shingles) for proof in proofs}
+    words = known(one for shingles in numbers.values() for one in shingles)
+    books = _Books()
+    if words:
+        books.look(words, folders)
+    return {pk: books.found(shingles) for pk, shingles in numbers.items()}
+
+
+def _still(last: PurgeProof, folders: Sequence[Path]) -> list[Elsewhere]:
+    """What the last proof found and this one has no number of: it stands until it is gone."""
+    tables = text_columns()
+    here = {file_id(str(path)) for path in walk(folders)}
+    stays = []
+    for told in last.elsewhere:
+        one = Elsewhere(**{**told, "ids": tuple(told["ids"])})
+        if one.by_right or one.column == UNREAD or one.place == COPIES:
+            continue
+        if one.place == FILES:
+            gone = one.ids and one.count == len(one.ids) and not here & set(one.ids)
+        else:
+            at = tables.get(one.place)
+            gone = at is None or (
+                one.count == len(one.ids) and not _ids(at, list(one.ids), owners=None)
+            )
+        if not gone:
+            stays.append(one)
+    return stays
+
+
+def _ids(columns: Columns, ids: Sequence[str], *, owners: frozenset[int] | None) -> list[str]:
+    """The first of these rows that there are; only those of these owners, and of the house."""
+    statement = sql.SQL("SELECT {key}::text FROM {table} WHERE {key}::text = ANY(%s)").format(
+        key=columns.id, table=columns.place
+    )
+    values: list[Any] = [list(ids)]
+    if owners is not None and columns.owner:
+        theirs = sql.SQL(" AND ({0} IS NULL OR {0} = ANY(%s))")
+        statement += theirs.format(sql.Identifier(columns.owner))
+        values.append(list(owners))
+    statement += sql.SQL(" ORDER BY {} LIMIT %s").format(columns.id)
+    with connection.cursor() as cursor:
+        cursor.execute(statement, [*values, IDS_TOLD_MAX])
+        return [pk for (pk,) in cursor.fetchall()]
+
+
+@dataclass
+class _Books:
+    """What one look at everything found. `held`: by table and column, of each row that holds some
+    of it its id and the numbers; `right`: what the record still says."""
+
+    owners: frozenset[int] | None = None
+    tables: Mapping[str, Columns] = field(default_factory=dict)
+    held: dict[tuple[str, str], list[tuple[str, frozenset[int]]]] = field(default_factory=dict)
+    right: set[int] = field(default_factory=set)
+    columns: int = 0
+    rows: int = 0
+    files: int = 0
+    unread: list[str] = field(default_factory=list)
+
+    def look(self, words: Passages, folders: Sequence[Path]) -> None:
+        self.tables = tables = text_columns()
+        # The record first: what it still says stands everywhere by right.
+        for name in sorted(tables, key=lambda table: (table != RECORD, table)):
+            self.columns += len(tables[name].names)
+            for pk, found in look(tables[name], words):
+                self.rows += 1
+                for column, numbers in found.items():
+                    self.held.setdefault((name, column), []).append((pk, frozenset(numbers)))
+                    if name == RECORD:
+                        self.right |= numbers
+        for path in walk(folders, self.unread):
+            self.files += 1
+            try:
+                numbers = in_file(path, words)
+            except OSError:
+                self.unread.append(str(path))
+                continue
+            if numbers:
+                self.held.setdefault((FILES, ""), []).append((str(path), frozenset(numbers)))
+
+    def found(self, among: frozenset[int] | None) -> Found:
+        """What was found of these numbers, or of all."""
+        told: list[Elsewhere] = []
+        paths: list[str] = []
+        wrongly: set[int] = set()
+        for (place, column), rows in self.held.items():
+            mine = [(pk, numbers if among is None else numbers & among) for pk, numbers in rows]
+            for by_right in (False, True):
+                here = [
+                    (pk, found) for pk, found in mine if found and (found <= self.right) is by_right
+                ]
+                if not here:
+                    continue
+                ids = [pk for pk, _ in here]
+                named = self._named(place, ids, by_right)
+                told.append(Elsewhere(place, column, named, len(ids), by_right))
+                paths += ids if place == FILES else []
+                if not by_right:
+                    wrongly |= {one for _, found in here for one in found - self.right}
+        told += (
+            Elsewhere(name, UNREAD, table.unread[:IDS_TOLD_MAX], len(table.unread), False)
+            for name, table in self.tables.items()
+            if table.unread
+        )
+        if self.unread:
+            unread = tuple(map(file_id, self.unread[:IDS_TOLD_MAX]))
+            told.append(Elsewhere(FILES, UNREAD, unread, len(self.unread), False))
+        return Found(
+            tuple(told), self.columns, self.rows, self.files,
+            (*paths, *self.unread), frozenset(wrongly),
+        )  # fmt: skip
+
+    def _named(self, place: str, ids: Sequence[str], by_right: bool) -> tuple[str, ...]:
+        """The first of these rows, but for those that are somebody else's."""
+        if place == FILES:
+            return tuple(map(file_id, ids[:IDS_TOLD_MAX]))
+        if self.owners is None:
+            return tuple(ids[:IDS_TOLD_MAX])
+        at = self.tables[place]
+        if not at.owner:
+            # Whose a row is that hangs on another's it does not say itself.
+            return () if by_right else tuple(ids[:IDS_TOLD_MAX])
+        return tuple(_ids(at, ids, owners=self.owners))
+
+
+def named(row: PurgeProof, folders: Sequence[Path]) -> list[str]:
+    """The files that a proof counts, of those that lie below these folders still."""
+    ids = {pk for one in row.elsewhere if one["place"] == FILES for pk in one["ids"]}
+    return [str(path) for path in walk(folders) if file_id(str(path)) in ids] if ids else []

@@ -1,0 +1,1 @@
+"""What the pages of memory show: one room each, named after the page. Reads only."""

@@ -1,0 +1,358 @@
+"""The proof of a purge: it looks at whatever the database has, and tells what it finds."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import pickle
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from unicodedata import normalize
+
+import pytest
+from django.conf import settings
+from django.contrib.sessions.models import Session
+from django.core import signing
+from django.db import connection
+from django.utils import timezone
+
+from argus.owner import as_owner
+from memory import folders, proof, scan
+from memory.access import principal
+from memory.folders import in_file, walk
+from memory.models import Injection, ModelReply, PurgeLedger, PurgeProof
+from memory.text.passages import Passages, known
+from tests import factories
+from tests.memory.books import DECIDED, purge, two_sessions
+
+WORDS = "The harbour master keeps the tide tables in the blue drawer below the window."
+
+
+def words(*texts: str) -> Passages:
+    made = Passages()
+    for text in texts:
+        made.add(text)
+    return made
+
+
+@pytest.fixture(autouse=True)
+def _quick(local: Callable[..., None]) -> None:
+    """Vectors made of words: nothing here is about meaning."""
+
+
+def places(found: proof.Found) -> set[tuple[str, str]]:
+    return {(one.place, one.column) for one in found.elsewhere}
+
+
+@pytest.mark.parametrize(
+    ("text", "there"),
+    [
+        (WORDS, True),
+        (f"He said: {WORDS.upper()} And more.", True),
+        ("the harbour   master\nkeeps the tide-tables in the red drawer", True),
+        ("The harbour master keeps the tide tables.", False),
+        ("Somebody keeps tables in a drawer below a window of the harbour master.", False),
+        ("", False),
+    ],
+)
+def test_it_knows_eight_words_in_a_row_again(text: str, there: bool) -> None:
+    assert bool(words(WORDS).in_text(text)) is there
+
+
+def test_it_looks_for_a_short_text_whole_and_for_a_word_or_two_not_at_all() -> None:
+    short = words("My locker has number 4711", "ok", "go on")
+    assert short.left_out == 1
+    assert short.in_text("by the way, my locker has number 4711, you know")
+    assert not short.in_text("my locker has number 4712")
+    assert not short.in_text("ok go on")
+    unspaced = words("港の管理人は潮の表を窓の下の青い引き出しに入れています、毎日です")
+    assert unspaced.in_text(
+        "彼は言った。港の管理人は潮の表を窓の下の青い引き出しに入れています、毎日です。"
+    )
+    assert not unspaced.in_text("港の管理人は潮の表を持っていない、と彼は言いましたので、はい")
+
+
+def test_it_stays_bounded_and_still_finds_a_whole_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("memory.text.passages.WINDOWS_MAX", 50)
+    many = words(*(" ".join(f"word{n}x{k}" for k in range(60)) for n in range(40)))
+    assert len(many.windows) <= 50 and many.every > 1
+    text = " ".join(f"word7x{k}" for k in range(60))
+    again = known(proof.kept(many))
+    assert many.in_text(text) == again.in_text(text)
+
+
+@pytest.mark.django_db
+def test_it_reads_what_is_compressed_signed_or_in_an_object() -> None:
+    alice = principal("alice")
+    Injection.objects.create(
+        owner=alice, mode="notes", outcome="hit", hits=[{"deep": [{"in": f"x\n{WORDS}"}]}]
+    )
+    ModelReply.objects.create(port="p", model="m", prompt_version="1", input_sha256="0",
+                              reply=zlib.compress(json.dumps({"a": WORDS}).encode()))  # fmt: skip
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO django_session (session_key, session_data, expire_date)"
+            " VALUES ('k', %s, now()), ('l', 'nothing', now())",
+            [signing.dumps({"said": [WORDS * 3]}, compress=True)],
+        )
+    found = proof.search(words(WORDS))
+    assert places(found) == {("memory_injection", "hits"), ("memory_modelreply", "reply"),
+                             ("django_session", "session_data")}  # fmt: skip
+    assert not found.clean and len(found.wrong) == 3
+    assert {one.ids for one in found.elsewhere if one.place == "django_session"} == {("k",)}
+    assert found.rows > 3 and found.columns > 100
+
+
+def test_it_looks_at_a_column_that_was_added_yesterday(clone_db: str) -> None:
+    words_ = words(WORDS)
+    with as_owner(), connection.cursor() as cursor:
+        cursor.execute("CREATE TABLE memory_news (a int, b int, told text[], PRIMARY KEY (a, b))")
+        cursor.execute("ALTER TABLE memory_project ADD COLUMN motto varchar(900) DEFAULT ''")
+    factories.project()
+    assert proof.search(words_).clean
+    with as_owner(), connection.cursor() as cursor:
+        cursor.execute("UPDATE memory_project SET motto = %s", [WORDS])
+        cursor.execute("INSERT INTO memory_news VALUES (1, 2, %s)", [["x", WORDS]])
+    assert "motto" in scan.text_columns()["memory_project"].names
+    assert places(proof.search(words_)) == {("memory_project", "motto"), ("memory_news", "told")}
+
+
+@pytest.mark.django_db
+def test_it_tells_what_stands_there_by_right() -> None:
+    first, _ = two_sessions()
+    factories.turns(principal("bob"), [f"I heard: {DECIDED[2]}"], session="b")
+    purge(list(first.turns.values_list("raw_item_id", flat=True)))
+    ledger, now = PurgeLedger.objects.get(), timezone.now()
+    row = proof.prove(ledger, words(*DECIDED[1:]), now=now).row
+    told = {(one["place"], one["column"]): one["by_right"] for one in row.elsewhere}
+    assert told == {("memory_rawitem", "body"): True}
+    assert (row.proved, row.scanned["too_short"], row.files_pending) == (False, 0, False)
+    assert 0 < len(row.shingles) <= proof.SHINGLES_KEPT_MAX
+    again = proof.prove_again(row)
+    assert again.elsewhere and again.wrong == ()
+
+
+@pytest.mark.django_db
+def test_it_proves_again_by_what_it_kept_and_tells_each_purge_its_own() -> None:
+    alice, now = principal("alice"), timezone.now()
+    other = "Every second Tuesday the ferry leaves from the northern pier at seven o'clock."
+    rows = []
+    for text in (WORDS, other):
+        purge([factories.document(alice, text).pk])
+        ledger = PurgeLedger.objects.latest("pk")
+        rows.append(proof.prove(ledger, words(text), now=now).row)
+    assert all(row.proved for row in rows)
+    assert all(found.clean for found in proof.prove_again_all(rows).values())
+    Injection.objects.create(owner=alice, mode="notes", outcome="hit", query=f"is it so? {other}")
+    found = proof.prove_again_all(rows)
+    assert found[rows[0].pk].clean
+    assert places(found[rows[1].pk]) == {("memory_injection", "query")}
+    assert PurgeProof.objects.count() == 2, "it writes nothing"
+
+
+@pytest.mark.django_db
+def test_a_file_that_cannot_be_read_and_words_that_are_too_few_prove_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "base").mkdir()
+    (tmp_path / "base" / "PG_VERSION").write_text("18")
+    (tmp_path / "base" / "table").write_text(WORDS)
+    (tmp_path / "note.md").write_text(WORDS)
+
+    def refuse(path: Path, words: Passages) -> set[int]:
+        raise PermissionError(path)
+
+    monkeypatch.setattr(proof, "in_file", refuse)
+    found = proof.search(words(WORDS), folders=[tmp_path])
+    assert [(one.place, one.column) for one in found.wrong] == [(proof.FILES, proof.UNREAD)]
+    assert found.paths == (str(tmp_path / "note.md"),)
+    purge([factories.document(principal("alice"), "Go on.").pk])
+    row = proof.prove(PurgeLedger.objects.get(), words("Done."), now=timezone.now()).row
+    assert (row.proved, row.elsewhere, row.scanned["too_short"]) == (False, [], 1)
+    assert proof.unfinished() == [], "told, and nothing to do"
+    row = proof.prove(PurgeLedger.objects.get(), words(WORDS, "Done."), now=timezone.now()).row
+    assert (row.proved, row.scanned["too_short"]) == (False, 1), "what was never looked for"
+
+
+def test_it_reads_files_and_their_names(tmp_path: Path) -> None:
+    (tmp_path / "sub" / ".git").mkdir(parents=True)
+    (tmp_path / "sub" / "note.md").write_text(f"# A\n\n> {WORDS}\n")
+    (tmp_path / "spool.jsonl").write_text(json.dumps({"body": f"He said\n{WORDS}"}) + "\n")
+    (tmp_path / "kept.z").write_bytes(zlib.compress(WORDS.encode()))
+    (tmp_path / f"{WORDS[:-1]}.md").write_text("")
+    (tmp_path / "sub" / ".git" / "x").write_text(WORDS)
+    (tmp_path / "other.md").write_text("The harbour is closed.")
+    (tmp_path / "link").symlink_to(tmp_path / "sub")
+    found = [path.name for path in walk([tmp_path, tmp_path / "sub"])
+             if in_file(path, words(WORDS))]  # fmt: skip
+    assert sorted(found) == sorted(["note.md", "spool.jsonl", "kept.z", f"{WORDS[:-1]}.md"])
+
+
+@pytest.mark.parametrize(
+    ("said", "text", "there"),
+    [
+        ("hunter2 Xy9", "hunter2 xy9", True),
+        ("hunter2 Xy9", "is it hunter2 Xy9?", True),
+        ("AKIAIOSFODNN7EXAMPLEKEYLONG", "AKIAIOSFODNN7EXAMPLEKEYLONG", True),
+        ("swordfish please", "Swordfish, please!", True),
+        ("swordfish please", "a swordfish please him", False),
+        ("done", "done", False),
+    ],
+)
+def test_it_looks_for_a_text_of_a_word_or_two_as_well(said: str, text: str, there: bool) -> None:
+    known_ = words(WORDS, said)
+    assert bool(known_.in_text(text)) is there
+    assert known_.left_out == (said == "done")
+
+
+@pytest.mark.django_db
+def test_a_password_of_a_turn_is_found_where_it_was_asked_for() -> None:
+    alice = principal("alice")
+    Injection.objects.create(owner=alice, mode="notes", outcome="hit", query="hunter2 Xy9")
+    assert places(proof.search(words(WORDS, "hunter2 Xy9"))) == {("memory_injection", "query")}
+
+
+@pytest.mark.django_db
+def test_a_look_by_a_sample_proves_nothing_and_clears_nothing_it_has_no_number_of() -> None:
+    alice, now = principal("alice"), timezone.now()
+    purge([factories.document(alice, WORDS).pk])
+    ledger, said = PurgeLedger.objects.get(), words(WORDS, "hunter2 Xy9")
+    first = proof.prove(ledger, said, now=now).row
+    assert first.proved and not proof.whole(first)
+    again = proof.prove(ledger, known(first.shingles), again=first, now=now).row
+    assert (again.proved, again.elsewhere, again.scanned["sampled"]) == (False, [], True)
+    session = {"session_data": "hunter2 Xy9", "expire_date": now}
+    left = Session.objects.create(session_key="k", **session)
+    full = proof.prove(ledger, said, now=now).row
+    assert proof.unfinished() == [ledger.pk]
+    again = proof.prove(ledger, known(full.shingles), again=full, now=now).row
+    assert again.elsewhere == full.elsewhere and proof.unfinished() == [ledger.pk]
+    left.delete()
+    again = proof.prove(ledger, known(again.shingles), again=again, now=now).row
+    assert again.elsewhere == [] and proof.unfinished() == []
+
+
+@pytest.mark.django_db
+def test_few_words_are_proved_again_in_full(tmp_path: Path) -> None:
+    purge([factories.document(principal("alice"), WORDS).pk])
+    ledger, now = PurgeLedger.objects.get(), timezone.now()
+    (tmp_path / "note.md").write_text(WORDS)
+    first = proof.prove(ledger, words(WORDS), folders=[tmp_path], now=now).row
+    assert proof.unfinished() == [ledger.pk] and proof.whole(first)
+    (tmp_path / "note.md").unlink()
+    again = known(first.shingles)
+    row = proof.prove(ledger, again, again=first, folders=[tmp_path], now=now).row
+    assert row.proved and "sampled" not in row.scanned
+
+
+@pytest.mark.django_db
+def test_it_keeps_no_name_of_a_file_and_no_number_of_somebody_elses_row(tmp_path: Path) -> None:
+    alice, bob = principal("alice"), principal("bob")
+    purge([factories.document(alice, "Anna Schmidt left the company.").pk])
+    factories.turns(bob, [WORDS], session="b")
+    mine = Injection.objects.create(owner=alice, mode="notes", outcome="hit", query=WORDS)
+    Injection.objects.create(owner=bob, mode="notes", outcome="hit", query=WORDS)
+    page = tmp_path / "Anna Schmidt left the company.md"
+    page.write_text(WORDS)
+    (tmp_path / "shut").symlink_to(tmp_path / "nowhere")
+    shown = proof.prove(
+        PurgeLedger.objects.get(), words(WORDS), owners=[alice.pk], folders=[tmp_path],
+        now=timezone.now(),
+    )  # fmt: skip
+    shown.row.refresh_from_db()
+    told = {one["place"]: one for one in shown.row.elsewhere}
+    assert (told["memory_injection"]["count"], told["memory_injection"]["ids"]) == (
+        2, [str(mine.pk)],
+    )  # fmt: skip
+    assert (told["memory_rawitem"]["count"], told["memory_rawitem"]["ids"]) == (1, [])
+    assert "Anna" not in json.dumps([shown.row.elsewhere, shown.row.scanned])
+    assert shown.paths == (str(page),) == tuple(proof.named(shown.row, [tmp_path]))
+
+
+def test_a_folder_that_cannot_be_listed_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "shut").mkdir()
+    scandir = os.scandir
+
+    def refuse(path: str) -> object:
+        if str(path).endswith("shut"):
+            raise PermissionError(13, "no", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    missed: list[str] = []
+    assert list(walk([tmp_path], missed)) == [] and missed == [str(tmp_path / "shut")]
+
+
+def test_it_reads_a_large_file_and_a_large_reply_to_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(folders, "FILE_BYTES_AT_ONCE", 100_000)
+    monkeypatch.setattr(scan, "UNPACKED_BYTES_MAX", 100_000)
+    filler = "and so on and on " * 5_875
+    path = tmp_path / "spool.jsonl"
+    path.write_text(json.dumps({"n": filler}) + "\n" + json.dumps({"b": f"x\n{WORDS}"}) + "\n")
+    assert in_file(path, words(WORDS))
+    packed = zlib.compress(f"{filler}{filler}{WORDS}".encode())
+    assert any(words(WORDS).in_text(text) for text in scan.texts(packed))
+
+
+def test_it_tells_of_what_it_may_not_read_and_reads_other_schemas(clone_db: str) -> None:
+    with as_owner(), connection.cursor() as cursor:
+        cursor.execute("CREATE SCHEMA old")
+        cursor.execute("CREATE TABLE old.items AS SELECT %s::text AS body", [WORDS])
+        cursor.execute("CREATE TABLE old.words AS SELECT to_tsvector('simple', %s) AS v", [WORDS])
+        cursor.execute("CREATE MATERIALIZED VIEW seen AS SELECT %s::text AS body", [WORDS])
+        cursor.execute("GRANT USAGE ON SCHEMA old TO PUBLIC")
+        cursor.execute("GRANT SELECT ON ALL TABLES IN SCHEMA old TO PUBLIC")
+        cursor.execute("CREATE TABLE items_2025 AS SELECT %s::text AS body", [WORDS])
+        cursor.execute("REVOKE ALL ON items_2025 FROM PUBLIC")
+        cursor.execute(f'REVOKE ALL ON items_2025 FROM "{settings.ARGUS_APP_ROLE}"')
+        cursor.execute(f'GRANT SELECT ON seen TO "{settings.ARGUS_APP_ROLE}"')
+    assert places(proof.search(words(WORDS))) == {
+        ("old.items", "body"), ("old.words", "v"), ("seen", "body"), ("items_2025", proof.UNREAD),
+    }  # fmt: skip
+
+
+MULLER = "Wir beschließen heute: Müllers Schlüssel liegen für immer drüben in der Küche."
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        normalize("NFD", MULLER),
+        MULLER.replace("Schlüssel", "Schlüs\u00adsel"),
+        MULLER.replace("heute", "he\u200bute"),
+    ],
+)
+def test_it_knows_words_again_however_they_are_written(text: str) -> None:
+    assert words(MULLER).in_text(text) == words(MULLER).windows == words(text).windows
+
+
+@pytest.mark.parametrize(
+    "around", ["{}", "```json\n{}\n```", "Here: {}", "<think>so</think>{}", "{} and {}"]
+)
+def test_it_reads_json_wherever_it_stands_in_a_text(around: str) -> None:
+    lines = "wir beschließen:\nMüllers Schlüssel\tliegen für\nimmer drüben in der Küche"
+    reply = around.replace("{}", json.dumps({"why": lines}))
+    known_ = words(lines)
+    found = {one for text in scan.texts(reply) for one in known_.in_text(text)}
+    assert found == known_.windows
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("compressed", [False, True])
+def test_it_reads_the_arguments_of_a_task_that_ran(compressed: bool) -> None:
+    data = pickle.dumps({"detail": f"Failing row contains ({WORDS})", "key": ["hunter2 Xy9"]})
+    packed = base64.b64encode(zlib.compress(data) if compressed else data).decode()
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO django_q_task (id, name, func, args, started, stopped, success,"
+            " attempt_count) VALUES ('a', 'a', 'f', %s, now(), now(), false, 1)",
+            [packed],
+        )
+    for said in (WORDS, "hunter2 Xy9"):
+        assert places(proof.search(words(said))) == {("django_q_task", "args")}
