@@ -17,7 +17,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
 
-from argus import archive, backup, clients, inventory
+from argus.backups import archive, backup, clients, inventory
 from argus.owner import OwnerProblem
 from argus.whole import whole
 from memory.access import principal

@@ -40,7 +40,7 @@ POOL_SIZE = 3
 
 #: What a session would keep after its transaction; with whoever may, since it has one of its own.
 SESSION_STATE = {
-    r"pg_(try_)?advisory_(un)?lock(_shared|_all)?\(": {"argus/scratch.py", "argus/swap.py"},
+    r"pg_(try_)?advisory_(un)?lock(_shared|_all)?\(": {"argus/scratch.py", "argus/backups/swap.py"},
     r"\b(UN)?LISTEN\b [a-z]": set(),
     r"\bNOTIFY\b [a-z]": set(),
     r"\b(PREPARE|DEALLOCATE|DECLARE) [a-z_]+": set(),

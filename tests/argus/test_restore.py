@@ -14,10 +14,11 @@ from django.core.management import CommandError, call_command
 from django.db import connection, transaction
 from django.db.utils import ProgrammingError
 
-from argus import archive, backup, clients, inventory, postgres, since
-from argus import restore as restoring
+from argus import postgres
+from argus.backups import archive, backup, clients, inventory, since
+from argus.backups import restore as restoring
+from argus.backups.restore import Unfaithful, restore
 from argus.owner import as_owner
-from argus.restore import Unfaithful, restore
 from argus.scratch import connected, leftovers, owner_of
 from memory.access import create_key, principal, revoke_key
 from memory.errors import RefusedError

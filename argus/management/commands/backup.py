@@ -9,7 +9,7 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 from django.utils import timezone
 
-from argus import backup
+from argus.backups import backup
 from argus.whole import file_name
 from memory.access import principal
 from memory.management.base import EXIT_USAGE, ArgusCommand, ended_by_sigterm, plain_errors

@@ -21,7 +21,7 @@ from django.conf import settings
 from django.db import connection
 from tqdm import tqdm
 
-from argus import archive, clients, inventory
+from argus.backups import archive, clients, inventory
 from argus.scratch import connected
 from memory.acts import record_act
 from memory.models import Principal

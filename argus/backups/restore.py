@@ -27,12 +27,12 @@ from django.db.migrations.loader import MigrationLoader
 from psycopg import sql
 from tqdm import tqdm
 
-from argus import archive, clients, inventory
-from argus import since as taken
+from argus.backups import archive, clients, inventory
+from argus.backups import since as taken
+from argus.backups.since import Carried, Purged
+from argus.backups.swap import MAINTENANCE, held, swap
 from argus.owner import EXTENSIONS, OwnerProblem, as_owner
 from argus.scratch import MARK, NAME_CHARACTERS_MAX, connected, drop, owner_of, pointed, sweep
-from argus.since import Carried, Purged
-from argus.swap import MAINTENANCE, held, swap
 from memory.access import principal
 from memory.acts import record_act, tidy_reason
 from memory.errors import ArgusError, RefusedError
