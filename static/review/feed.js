@@ -20,7 +20,7 @@ document.addEventListener("keydown", (event) => {
 });
 
 // Whoever reads by ear hears the new card; whoever presses keys goes on from it.
-document.addEventListener("htmx:afterSettle", () => {
-    const title = document.getElementById("card-title");
-    if (title && !title.contains(document.activeElement)) title.focus({ preventScroll: true });
+document.addEventListener("htmx:afterSettle", (event) => {
+    if (event.detail.target.id !== "card") return;
+    document.getElementById("card-title")?.focus({ preventScroll: true });
 });

@@ -68,7 +68,7 @@ def test_it_is_worked_through_by_keyboard_alone(visit: Visit) -> None:
     page.keyboard.press("a")
     expect(said).to_have_text(f"Verdict {first} is now approved.")
     assert shown(page) == second and status(first) == "approved"
-    assert page.evaluate("document.activeElement.id") == "hold-title", "focus is on the new card"
+    expect(page.locator("#hold-title")).to_be_focused()
     page.keyboard.press("r")
     expect(said).to_have_text(f"Verdict {second} is now rejected.")
     page.keyboard.press("u")

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from django.urls import reverse
-from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import BrowserContext, Page, Route, expect
 
 from argus.demo.story import OWNER
 from memory.access import principal
@@ -84,7 +84,7 @@ def test_it_comes_to_the_end_of_all_holds_by_keys_alone(visit: Visit) -> None:
         wanted[row] = becomes
         press(verb)
         expect(said).to_have_text(f"Verdict {row} is now {becomes}.")
-        assert page.evaluate("document.activeElement.id") == "hold-title", "on what is next"
+        expect(page.locator("#hold-title")).to_be_focused()
     assert list(wanted)[-1] == first, "what was skipped comes up when all others are decided"
     expect(page.get_by_role("heading", name="Nothing is held.")).to_be_focused()
     assert keys / len(before) < KEYS_PER_DECISION
@@ -92,6 +92,42 @@ def test_it_comes_to_the_end_of_all_holds_by_keys_alone(visit: Visit) -> None:
     press("u")
     expect(said).to_have_text(f"Verdict {first} is now pending.")
     assert pending() == {first} and shown(page) == first
+
+
+def test_a_key_pressed_while_the_next_hold_is_on_its_way_decides_neither(visit: Visit) -> None:
+    hold("ferry", 2)
+    page = visit("ada").open("/ui/review/")
+    first, before = shown(page), pending()
+    asked: list[Route] = []
+    page.route("**/ui/review/?after=*", lambda route: asked.append(route))
+    with page.expect_request("**/ui/review/?after=*"):
+        page.keyboard.press("s")
+    for key in "aur":
+        page.keyboard.press(key)
+    asked[0].continue_()
+    expect(page.locator(".hold-facts dd").first).not_to_contain_text(str(first))
+    expect(page.locator("#hold-title")).to_be_focused()
+    assert len(asked) == 1 and pending() == before
+    page.keyboard.press("r")
+    expect(page.locator("#said")).to_contain_text("is now rejected.")
+    assert first in pending(), "what was skipped is not what was decided"
+
+
+def test_a_key_pressed_the_moment_a_hold_is_there_loads_no_new_page(visit: Visit) -> None:
+    hold("pier", 3)
+    page = visit("ada").open("/ui/review/")
+    first = shown(page)
+    page.evaluate(
+        """window.stayed = true;
+        addEventListener("htmx:afterSwap", ({ detail }) => {
+            const r = new KeyboardEvent("keydown", { key: "r", bubbles: true });
+            if (detail.target.id === "hold") setTimeout(() => document.body.dispatchEvent(r));
+        }, { once: true });"""
+    )
+    page.keyboard.press("s")
+    expect(page.locator("#said")).to_contain_text("is now rejected.")
+    expect(page.locator("#hold-title")).to_be_focused()
+    assert page.evaluate("window.stayed") and first in pending()
 
 
 def test_it_decides_those_ticked_and_tells_of_one_that_somebody_decided_meanwhile(
