@@ -301,7 +301,7 @@ def together(answers: Sequence[tuple[str, Answer]]) -> Answer:
     worst = max((one.state for _, one in answers), key=WORSE.index, default="idle")
     amiss = [title for title, one in answers if one.state == worst]
     if worst == "bad":
-        return Answer("bad", f"No: {_listed(amiss)} {_verb(amiss, 'does', 'do')} not work.")
+        return Answer("bad", f"No: look at {_listed(amiss)}.")
     if worst == "warn":
         return Answer("warn", f"Yes, but look at {_listed(amiss)}.")
     if all(one.state == "idle" for _, one in answers):
@@ -337,7 +337,3 @@ def _counts(counts: dict[str, int]) -> str:
 
 def _listed(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-def _verb(names: Sequence[str], one: str, more: str) -> str:
-    return one if len(names) == 1 else more

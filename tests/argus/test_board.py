@@ -226,8 +226,8 @@ def test_recall_tells_what_clients_gave_up_and_what_was_slow() -> None:
     [
         (["ok", "ok", "idle"], "ok", "Yes: every stage works."),
         (["ok", "warn", "idle"], "warn", "Yes, but look at b."),
-        (["bad", "warn", "bad"], "bad", "No: a and c do not work."),
-        (["ok", "bad", "ok"], "bad", "No: b does not work."),
+        (["bad", "warn", "bad"], "bad", "No: look at a and c."),
+        (["ok", "bad", "ok"], "bad", "No: look at b."),
         (["idle", "idle", "idle"], "idle", "Nothing happened yet."),
     ],
 )
