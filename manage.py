@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 
 #: What a command answers when the database is away: try again later.
 EXIT_AWAY = 75
 EXIT_FAILED, EXIT_USAGE = 1, 2
+#: As the shell has it for what SIGPIPE ended.
+EXIT_CLOSED = 141
 
 
 def main() -> None:
@@ -21,12 +24,21 @@ def main() -> None:
     from argus.environment import EnvironmentProblem
     from memory.errors import ConfigurationError
 
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # Why: a terminal or a cron job that has no such letter gets another one, not a failure.
+            stream.reconfigure(errors="replace")
     try:
         django.setup()
         from argus.ready import make_ready
 
         make_ready(sys.argv)
         execute_from_command_line(sys.argv)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read it has read enough (`| head`); what Python says at its end goes nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(EXIT_CLOSED)
     except EnvironmentProblem as problem:
         print(problem, file=sys.stderr)
         sys.exit(EXIT_USAGE)

@@ -98,8 +98,7 @@ class Facts:
 
     @property
     def away_after(self) -> timedelta:
-        every = self.every or timedelta(days=1)
-        return max(PASSES_MISSED_MAX * every, timedelta(minutes=AWAY_MINUTES_MIN))
+        return away_after(self.every or timedelta(days=1))
 
     @property
     def worker_away(self) -> bool:
@@ -110,6 +109,11 @@ class Facts:
         """No worker was seen yet, and nothing waited for longer than one may take to come by."""
         since = self.waiting.since
         return self.worker_at is None and since is not None and self.now - since <= self.away_after
+
+
+def away_after(every: timedelta) -> timedelta:
+    """How long a worker that has a pass so often may be silent before it counts as away. Pure."""
+    return max(PASSES_MISSED_MAX * every, timedelta(minutes=AWAY_MINUTES_MIN))
 
 
 def answer(facts: Facts) -> Answer:

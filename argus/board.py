@@ -30,7 +30,8 @@ from exporter.health import health as exporter_health
 from memory import findings
 from memory.health import Health, Models, Run, Runs, Waiting
 from memory.health import health as memory_health
-from memory.lately import day_names
+from memory.lately import DAY_SECONDS, day_names, kept
+from memory.measures import here, restored_at
 from memory.models import Principal
 from memory.passes import kind_of
 from memory.pipeline import PIPELINE
@@ -95,6 +96,11 @@ class Cell:
     failures: int = 0
     waiting: Waiting | None = None
     parked: int = 0
+
+    @property
+    def counted(self) -> str:
+        """The report in words."""
+        return ", ".join(f"{name} {value}" for name, value in self.report)
 
 
 @dataclass(frozen=True)
@@ -227,7 +233,8 @@ def _export_cell(machine: Health, exported: Exported, now: datetime) -> Iterable
 
 def _seen(runs: Mapping[str, Runs]) -> datetime | None:
     """When a worker was seen last, by whatever it did: one does every stage."""
-    return max((one.last.started_at for one in runs.values() if one.last), default=None)
+    seen = max((one.last.started_at for one in runs.values() if one.last), default=None)
+    return here(seen, kept("restored", restored_at, DAY_SECONDS))
 
 
 def _capture_cell(posted: Captured, recalled: Recalled, now: datetime) -> Cell:

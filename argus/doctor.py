@@ -46,6 +46,7 @@ def examine() -> list[Row]:
             connection.ensure_connection()
         rows += [
             *careful("database", database.server),
+            *careful("throwaway", database.throwaway),
             *careful("clock", database.clock),
             *careful("standby", database.standby),
             *careful("migrations", database.migrations),

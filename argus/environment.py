@@ -48,7 +48,8 @@ def _redis_url(value: SecretStr) -> SecretStr:
 
 def _bind(value: str) -> str:
     host, _, port = value.rpartition(":")
-    if not host or not port.isdigit() or not 1 <= int(port) <= 65535:
+    sound = port.isascii() and port.isdigit() and len(port) <= 5
+    if not host or not sound or not 1 <= int(port) <= 65535:
         raise ValueError("allowed: HOST:PORT with a port from 1 to 65535")
     return value
 

@@ -2,14 +2,14 @@
 
 Reads: what `health` of the apps, `memory.measures` and `memory.findings` read. Every number is of
 the rows, so that all processes tell the same; numbers of 24 hours say so in their names, and are
-kept for half a minute. Words of the record are in none of them. Judges nothing: `argus/deploy/`
-holds the rules.
+kept for half a minute, sums of a flood for some minutes. Words of the record are in none of them.
+Judges nothing: `argus/deploy/` holds the rules.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
@@ -26,8 +26,10 @@ from rest_framework.renderers import BaseRenderer, JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from argus.answers import away_after
 from argus.board import BESIDE, STAGES
 from argus.hookdoors import on_this_machine
+from argus.hosts import by_own_name
 from exporter.health import health as exporter_health
 from memory import findings
 from memory.auth import needs
@@ -145,12 +147,15 @@ def _worked(now: datetime) -> Iterator[Metric]:
         "quantile",
         samples=[((one.stage, q), took) for one in day.ran for q, took in one.seconds.items()],
     )
-    alive_at = day.alive_at
+    alive_at = day.alive_at or day.due_since
     yield number(
         "worker_heartbeat_age_seconds",
-        "Since any worker was alive; none of a worker that never was.",
+        "Since any worker was alive, or, where none ever was, there was something to do for one.",
         _age(alive_at, now) if alive_at else None,
     )
+    patience = away_after(timedelta(minutes=settings.ARGUS.process_every_minutes))
+    what = "How long a worker may be silent before it counts as away."
+    yield number("worker_away_after_seconds", what, patience.total_seconds())
 
 
 def _waits(now: datetime) -> Iterator[Metric]:
@@ -313,7 +318,8 @@ class MayScrape(BasePermission):
 
     def has_permission(self, request: Request, view: Any) -> bool:
         if settings.ARGUS.metrics_loopback and request.auth is None and on_this_machine(request):
-            return True
+            # Why by its name: a page that led its name to this machine would read it by a browser.
+            return by_own_name(request)
         return bool(needs("operate")().has_permission(request, view))
 
 

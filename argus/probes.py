@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+from functools import cache
 from http import HTTPStatus
 
 from django.conf import settings
 from django.db import Error, InterfaceError, OperationalError, connection
-from django.db.migrations.executor import MigrationExecutor
+from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.recorder import MigrationRecorder
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.template.loader import get_template
@@ -102,7 +104,21 @@ def _failing() -> dict[str, str]:
 
 
 def unapplied() -> list[str]:
-    """Migrations that the code has and the database has not, as "app.name"."""
-    executor = MigrationExecutor(connection)
-    plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
-    return [f"{migration.app_label}.{migration.name}" for migration, _ in plan]
+    """Migrations that the code has and the database has not, as "app.name", in their order."""
+    applied = set(MigrationRecorder(connection).applied_migrations())
+    return [
+        ".".join(key)
+        for key, replaces in _migrations().items()
+        # A squashed one is there as soon as all that it stands for are.
+        if key not in applied and not (replaces and replaces <= applied)
+    ]
+
+
+@cache
+def _migrations() -> dict[tuple[str, str], set[tuple[str, str]]]:
+    """Every migration of the code in its order, and which ones it stands for."""
+    # Why kept: a supervisor asks every few seconds, and the files do not change under a process.
+    loader = MigrationLoader(None)
+    plans = (loader.graph.forwards_plan(leaf) for leaf in loader.graph.leaf_nodes())
+    keys = dict.fromkeys(key for plan in plans for key in plan)
+    return {key: set(loader.get_migration(*key).replaces) for key in keys}

@@ -7,24 +7,25 @@ Verify: `finish` of a purge that was cut off anywhere makes its proof, or says w
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 import psycopg
+from django.conf import settings
 from django.db.models import QuerySet
 
-from argus import scratch
+from argus import scratch, unsent
 from argus.owner import OwnerProblem
 from exporter import purge as vault
 from memory import outside, proof
 from memory import purge as record
 from memory.errors import NotFound, RefusedError
 from memory.models import Principal, PurgeLedger, PurgeProof
-from memory.selection import choose
-from memory.text.passages import known
+from memory.selection import Selection, choose
+from memory.text.passages import Passages, known
 
 #: What no purge reaches, told with every receipt.
 BEYOND = (
@@ -34,9 +35,23 @@ BEYOND = (
     "Backups and exports made before still hold it: make a new one and remove the old ones.",
     "Folders that were a vault once, and vaults of others who saw it: the next export there "
     "removes its files.",
+    "What the clients keep of a session themselves (no hook reads it again, `argus-hook backfill` "
+    "would), and on other machines what hooks have not sent yet: delete it there, too.",
     "Logs of the database server, of web servers before it, and devices that the vault was synced "
     "to keep what they had.",
 )
+
+#: What is told whoever wanted to forbid what no note says.
+NO_NOTE = (
+    "no note came of what goes, and only what a note says is known again. A statement is forbidden "
+    "by its words, as a note would have it: manage.py rejection forbid --words - (which reads them)"
+)
+
+#: How words are looked for that Argus does not have any more.
+LOOK = "Who knows the words looks for them: manage.py purge --matching REGEX, without --yes"
+
+#: What stands for the table of items that hooks had not sent yet, and now never will.
+UNSENT = "posts of hooks"
 
 #: What stands for the column where a pattern was looked for.
 PATTERN = "what matches"
@@ -50,12 +65,14 @@ HISTORY = (
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a purge did and what its proof says; `paths`: files that its words are in, which no row
-    names; `beyond`: where it does not reach."""
+    """What a purge did and what its proof says; statements that were `forbidden`, and `known` as
+    such before; `paths`: files that its words are in, which no row names; `beyond`: where it does
+    not reach."""
 
     ledger: int
     counts: dict[str, int]
     forbidden: int
+    known: int
     files: vault.Swept
     proof: PurgeProof
     paths: tuple[str, ...]
@@ -79,11 +96,13 @@ def carry_out(
     done = record.purge(what, by=by, reason=reason, now=clock(), forbid=forbid)
     ledger = PurgeLedger.objects.get(pk=done.ledger)
     files = _beside(ledger)
+    unsent_ = _unsent(ledger, what.everything, what.owners, what.selection)
     shown = proof.prove(
         ledger, what.everything, owners=what.owners, folders=folders(),
         files_pending=files.pending, aside=_aside(what, by), now=clock(),
     )  # fmt: skip
-    return _outcome(ledger, dict(done.counts), done.forbidden, files, shown)
+    counts = {**done.counts, **({UNSENT: unsent_} if unsent_ else {})}
+    return _outcome(ledger, counts, (done.forbidden, done.known), files, shown)
 
 
 def finish(number: int, *, clock: Callable[[], datetime]) -> Outcome:
@@ -94,12 +113,13 @@ def finish(number: int, *, clock: Callable[[], datetime]) -> Outcome:
     last = latest(ledger) if ledger else None
     if ledger is None or last is None:
         raise NotFound(f"no purge {number} that could be finished")
-    files = _beside(ledger)
+    files, words = _beside(ledger), known(last.shingles)
+    _unsent(ledger, words, last.scanned.get("owners"))
     shown = proof.prove(
-        ledger, known(last.shingles), again=last, folders=folders(),
+        ledger, words, again=last, folders=folders(),
         files_pending=files.pending, aside=proof.Aside(copies=_copies()), now=clock(),
     )  # fmt: skip
-    return _outcome(ledger, dict(ledger.counts.get("tables", {})), 0, files, shown)
+    return _outcome(ledger, dict(ledger.counts.get("tables", {})), (0, 0), files, shown)
 
 
 def mine(by: Principal, *, everyones: bool) -> QuerySet[PurgeLedger]:
@@ -122,6 +142,39 @@ def state(shown: PurgeProof | None) -> str:
     if shown.proved:
         return "clean"
     return "clean by sample" if shown.scanned.get("sampled") else "not proved"
+
+
+def to_do(shown: PurgeProof, *, forbade_nothing: bool = False) -> list[str]:
+    """What a person does about a purge that is not proved whole, a sentence each; nothing where it
+    is, and all that was asked for was done."""
+    finish, seen = f"manage.py purge --finish {shown.ledger_id}", shown.scanned
+    told = [f"--forbid forbade nothing: {NO_NOTE}"] if forbade_nothing else []
+    if shown.files_pending:
+        told.append(f"files wait: mend what keeps them, then {finish}")
+    if any(not one["by_right"] for one in shown.elsewhere):
+        told.append(
+            f"its words stand where they should not: remove that (see above), then {finish}"
+        )
+    if any(one["place"] == proof.FILES for one in shown.elsewhere):
+        told.append(
+            "the files are named above, and Argus changes none but its vault's and what hooks have "
+            "not sent: delete each, or take the words out"
+        )
+    if shown.elsewhere and all(one["by_right"] for one in shown.elsewhere):
+        told.append("other raw items say the same by right: purge those, too, if they are to go")
+    if seen.get("sampled"):
+        told.append(
+            "not all of its words could be looked for again: they are gone, and of some no number "
+            "is kept (of short ones none, as it could be guessed). Nothing is left to finish, and "
+            f"no later look can say more. {LOOK}"
+        )
+    if seen.get("too_short"):
+        told.append(f"{seen['too_short']} texts of one plain word were not looked for. {LOOK}")
+    if seen.get("pattern"):
+        told.append(f"the pattern found no end: look with a simpler one. {LOOK}")
+    if not told and not shown.proved:
+        told.append(f"it held no words that could be looked for. {LOOK}")
+    return told
 
 
 def latest(ledger: PurgeLedger) -> PurgeProof | None:
@@ -170,12 +223,29 @@ def _beside(ledger: PurgeLedger) -> vault.Swept:
     return vault.bring_up(tables.keys())
 
 
+def _unsent(
+    ledger: PurgeLedger,
+    words: Passages,
+    owners: Sequence[int] | None,
+    asked: Selection | None = None,
+) -> int:
+    """Items that hooks of this machine have not sent, and that would have gone, go."""
+    if not owners:
+        # No item went: it was about whoever asked, or was named.
+        name = asked.owner if asked and asked.owner else ledger.actor
+        owners = list(Principal.objects.filter(name=name).values_list("pk", flat=True))
+    home = Path(settings.ARGUS.home)
+    return unsent.forget(home, words, frozenset(ledger.hashes), owners=owners, asked=asked)
+
+
 def _outcome(
     ledger: PurgeLedger,
     counts: dict[str, int],
-    forbidden: int,
+    forbidden: tuple[int, int],
     files: vault.Swept,
     shown: proof.Shown,
 ) -> Outcome:
     history = (HISTORY.format(vault=files.vault),) if files.history else ()
-    return Outcome(ledger.pk, counts, forbidden, files, shown.row, shown.paths, (*BEYOND, *history))
+    return Outcome(
+        ledger.pk, counts, *forbidden, files, shown.row, shown.paths, (*BEYOND, *history)
+    )

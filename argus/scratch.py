@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -18,7 +18,7 @@ from django.core.management import CommandError, call_command
 from django.db import connection, connections
 from psycopg import sql
 
-from argus.owner import OwnerProblem, as_owner
+from argus.owner import EXTENSIONS, OwnerProblem, as_owner
 from recall.evaluation.copies import Copied
 
 #: What stands between the real database's name and the random end of a throwaway one's.
@@ -39,7 +39,8 @@ def scratch(
     """A migrated database with these rows of the real one; its name. Not inside a transaction.
     `furnish` makes its tables in another way.
 
-    Raises OwnerProblem when the owner may not make databases, in words that say what to do.
+    Raises OwnerProblem when the owner may not make databases, or not what they need, in words that
+    say what to do.
     """
     if connection.in_atomic_block:
         raise OwnerProblem("A throwaway database cannot be made inside a transaction.")
@@ -50,7 +51,9 @@ def scratch(
         # Held until this connection ends, however it ends: who can take it may drop the database.
         keeper.execute("SELECT pg_advisory_lock(hashtextextended(%s, 0))", [name])
         try:
-            _create(keeper, name)
+            _create(keeper, name, None if furnish else settings.SCRATCH_TEMPLATE)
+            with connected({**owner_of(real), "NAME": name}) as inside:
+                extend(inside, EXTENSIONS)
             with pointed(name):
                 (furnish or _furnish)()
                 if rows:
@@ -138,9 +141,33 @@ def connected(at: dict[str, Any]) -> psycopg.Connection:
     return psycopg.connect(**given, **port, **at["OPTIONS"], autocommit=True)
 
 
-def _create(keeper: psycopg.Connection, name: str) -> None:
+def extend(at: psycopg.Connection, extensions: Mapping[str, bool]) -> None:
+    """Make these extensions in a new database of the owner's, and whether it needs each.
+
+    Raises OwnerProblem, in words that say what to do, when the owner may not make one that is
+    needed: a new database has then what template1 has.
+    """
+    for extension, needed in extensions.items():
+        query = sql.SQL("CREATE EXTENSION IF NOT EXISTS {}").format(sql.Identifier(extension))
+        try:
+            at.execute(query)
+        except psycopg.errors.InsufficientPrivilege:
+            if needed:
+                raise OwnerProblem(
+                    f"A new database has no extension {extension}, and the role {at.info.user!r} "
+                    "may not make it there: have a superuser run CREATE EXTENSION "
+                    f"{extension} in template1, which each new database is a copy of."
+                ) from None
+        except psycopg.errors.FeatureNotSupported:
+            # The server does not have it at all.
+            if needed:
+                raise
+
+
+def _create(keeper: psycopg.Connection, name: str, template: str | None = None) -> None:
+    names = map(sql.Identifier, (name, template or "template1"))
     try:
-        keeper.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+        keeper.execute(sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(*names))
     except psycopg.errors.InsufficientPrivilege:
         user = keeper.info.user
         raise OwnerProblem(

@@ -144,7 +144,7 @@ MIDDLEWARE = [
     "argus.policy.PolicyMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
-    "django.middleware.common.CommonMiddleware",
+    "argus.hosts.HostMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
@@ -181,6 +181,10 @@ if ARGUS.replica_url:
 
 #: The owner's form of the same database, or None when nobody told us (argus.owner).
 OWNER_DATABASE = _database(_owner) if (_owner := _owner_url()) else None
+
+#: A migrated database that throwaway ones begin as a copy of, or None: they begin empty. Where
+#: hundreds are made, as in the tests, most of their time is that of their migrations.
+SCRATCH_TEMPLATE: str | None = None
 
 #: The role that the grants are made for.
 ARGUS_APP_ROLE = DATABASES["default"]["USER"]

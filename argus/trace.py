@@ -16,6 +16,7 @@ from memory.errors import RefusedError
 from memory.models import Injection, Note, Principal, RawItem
 from memory.outside import files_of
 from memory.text.clean import strip_invisible
+from memory.web.page import number
 from recall.shown import trace as recalled
 
 #: Steps from note to parent note that are followed.
@@ -51,14 +52,15 @@ def trace(reference: str, *, by: Principal, forward: bool = False) -> Branch:
 
     Raises RefusedError for what is neither, NotFound for what `by` may not see.
     """
-    if reference.isdigit():
-        item = ground.item_of(int(reference), by=by)
+    if pk := number(reference):
+        item = ground.item_of(pk, by=by)
         return _item(item, "", _from_item(item, by) if forward else _of_item(item))
     try:
         note_id = UUID(reference)
     except ValueError:
         raise RefusedError(
-            f"{reference!r} is neither a note (a uuid) nor a raw item (a number)"
+            f"{reference[:TEXT_CHARACTERS_MAX]!r} is neither a note (a uuid) nor a raw item (a"
+            " number): lists and pages name them"
         ) from None
     note = ground.note_of(note_id, by=by)
     return _note(note, "", _from_note(note, by) if forward else _of_note(note, by, {note.pk}))
@@ -208,8 +210,8 @@ def lines(branch: Branch) -> Iterator[str]:
 
 
 def _below(branches: Sequence[Branch], indent: str) -> Iterator[str]:
-    for number, one in enumerate(branches, 1):
-        last = number == len(branches)
+    for place, one in enumerate(branches, 1):
+        last = place == len(branches)
         yield f"{indent}{'└─' if last else '├─'} {_line(one)}"
         yield from _below(one.branches, f"{indent}{'   ' if last else '│  '}")
 

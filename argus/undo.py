@@ -274,8 +274,8 @@ def _bring_back(went: Sequence[Note], report: UndoReport, *, by: Principal, now:
     record_acts(by, "restore", "note", back, now=now, detail={"was": "redistilled"})
 
 
-def lines(report: UndoReport) -> str:
-    """The report for people."""
+def lines(report: UndoReport) -> list[str]:
+    """The report for people; the first line is the sum of it."""
     verb = "would undo" if report.dry_run else "undid"
     told = [f"{verb} {_counted(report.done)} of run {report.run} ({report.stage})"]
     told += _listed(report.done)
@@ -290,9 +290,11 @@ def lines(report: UndoReport) -> str:
         told.append(f"verdicts that had changed nothing: {report.unchanged}")
     if report.shown:
         told.append(f"its notes had been put before agents {report.shown} times; that stays so")
-    if report.done and not report.dry_run:
-        told.append("`note restore` and `hold approve` bring back one of them each")
-    return "\n".join(told)
+    ways = {"verdict": "manage.py hold approve ID", "note": "manage.py note restore ID"}
+    back = [way for kind, way in ways.items() if any(one.kind == kind for one in report.done)]
+    if back:
+        told.append(f"the way back, one at a time: {' and '.join(back)}")
+    return told
 
 
 def _counted(things: Sequence[Undone]) -> str:

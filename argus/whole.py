@@ -46,18 +46,25 @@ class Draft:
         os.lseek(self._descriptor, place, os.SEEK_SET)
 
 
-@contextmanager
-def whole(path: Path, *, force: bool) -> Iterator[Draft]:
-    """A file at `path`, for its owner's eyes alone (0600); nothing there when the body raises.
-
-    Raises RefusedError when something stands there and not `force`, when that is no file, and when
-    the disk does not take it.
-    """
+def check_name(path: Path, *, force: bool) -> None:
+    """Raises RefusedError for a name at which no file may come to be: somebody's stands there and
+    not `force`, it is no file, or there is no such folder."""
     if path.is_symlink() or (path.exists() and not path.is_file()):
         # Why: as root a device would be replaced, and /dev/null is everybody's.
         raise RefusedError(f"{path} is no file: name one")
     if not force and path.exists():
         raise _stands(path)
+    if not path.parent.is_dir():
+        raise RefusedError(f"{path} cannot be written: there is no folder {path.parent}")
+
+
+@contextmanager
+def whole(path: Path, *, force: bool) -> Iterator[Draft]:
+    """A file at `path`, for its owner's eyes alone (0600); nothing there when the body raises.
+
+    Raises RefusedError as `check_name` does, and when the disk does not take it.
+    """
+    check_name(path, force=force)
     draft = path.with_name(f".{path.name}.{os.getpid()}.part")
     flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
     with _plainly(path):

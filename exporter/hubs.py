@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import networkx as nx
+if TYPE_CHECKING:
+    import networkx as nx
 
 #: Fewer are no cluster.
 CLUSTER_MEMBERS_MIN = 3
@@ -95,6 +97,9 @@ def _mutual(
         {place[other]: cosine for other, cosine in neighbours[row] if cosine >= floor}
         for row in order
     ]
+    # Why here: every command of Argus imports this file, and few have need of it.
+    import networkx as nx
+
     graph: nx.Graph[int] = nx.Graph()
     for at, others in enumerate(near):
         for other in sorted(others):
@@ -105,11 +110,15 @@ def _mutual(
 
 def _components(graph: nx.Graph[int]) -> Iterator[list[int]]:
     """Connected parts, each ascending, in the order of their first."""
+    import networkx as nx
+
     yield from sorted(sorted(part) for part in nx.connected_components(graph))
 
 
 def _split(graph: nx.Graph[int], part: list[int]) -> Iterator[list[int]]:
     """The communities of a part; each is connected."""
+    import networkx as nx
+
     whole: nx.Graph[int] = nx.Graph()
     # In order: the communities' shuffling starts from the order of the nodes.
     whole.add_nodes_from(part)

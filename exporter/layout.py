@@ -18,7 +18,7 @@ from exporter.moves import Heir, Last, Layout, Log, Move, Page
 from exporter.names import Named
 
 # What a key looks like: a person's own property of this name may be anything.
-_OURS = re.compile(r"(?:hub:)?[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|index:(?:\d+|-)")
+_OURS = re.compile(r"(?:hub:)?[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|index:(?:[0-9]{1,18}|-)")
 
 #: Where files of retired notes lie that hold words of a person.
 RETIRED = "_retired"

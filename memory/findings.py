@@ -5,11 +5,12 @@ Reads: stage_run, note, proposal. Writes: finding. Knows nothing about what is l
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from memory.lately import ask
 from memory.models import Finding, Note, Proposal, StageRun
 
 #: Stages that write findings.
@@ -19,8 +20,31 @@ STAGES = ("verify", "reconcile")
 OF_A_UNIT = ("gate", "source", "notes")
 
 #: Latest runs of a stage among which one over everything is looked for.
-# Why: a run that was cut short begins the next time with what it left: a few of them are a whole.
+# Why: a run of verify that was cut short begins the next time with what it left: a few of them are
+# a whole. One of reconcile that was cut short takes the place of what it replayed, and of no more.
 RUNS_LOOKED_AT = 20
+
+#: Units that a report of reconcile names.
+# Why: a sample can be looked at unit by unit; of a whole record a number says as much.
+UNITS_NAMED_MAX = 200
+
+#: The latest runs of a stage that ended, but for looks at one thing alone: those say nothing of the
+#: others. Parameters: the stage, how many.
+# Why SQL: every board asks this twice, and a queryset takes longer to put together than to ask.
+RUNS = """
+SELECT * FROM memory_stagerun
+WHERE stage = %s AND status = 'done' AND NOT progress ?| '{unit,checks}'
+ORDER BY started_at DESC, id DESC LIMIT %s
+"""
+
+# By the orders in which a replay goes: of all units that of their names, of a sample the one of
+# `memory.stages.reconcile.SAMPLE`.
+REPLAYED = """
+SELECT unit FROM unnest(%(units)s::text[]) AS unit
+WHERE CASE WHEN %(full)s THEN unit <= %(after)s
+    ELSE (md5(unit || ':' || %(run)s::text), unit) <=
+        (md5(%(after)s || ':' || %(run)s::text), %(after)s) END
+"""
 
 
 @dataclass(frozen=True)
@@ -37,9 +61,9 @@ class Found:
 @dataclass(frozen=True)
 class Last:
     """What the last runs of a stage came to: findings by check, zeros included, each by the latest
-    run that looked at it, and of a sample with what earlier samples found of other units. `run` is
-    the latest of all; `at`, when the oldest of these looks was; `left`: checks that none of them
-    looked at."""
+    run that looked at it, and of a run that did not replay every unit with what earlier ones found
+    of the others. `run` is the latest of all; `at`, when the oldest of these looks was; `left`:
+    checks that none of them looked at."""
 
     run: int
     at: datetime
@@ -95,15 +119,17 @@ def of_other_units(stage: str) -> list[int]:
 
 def _of_other_units(runs: Sequence[StageRun]) -> dict[str, list[int]]:
     """The same of these runs, latest first, by check; the last one of each thing."""
-    if len(runs) < 2 or "sample" not in runs[0].progress:
+    if len(runs) < 2:
         return {}
-    replayed = {run.pk: frozenset(run.report.get("sampled") or ()) for run in runs}
-    rows = Finding.objects.as_pipeline().filter(run__in=replayed, check_name__in=OF_A_UNIT)
+    kept = Finding.objects.as_pipeline().filter(run__in=runs, check_name__in=OF_A_UNIT)
+    rows = list(kept.order_by("-run", "pk"))
+    named = {str(row.detail.get("unit")) for row in rows}
+    replayed = {run.pk: _replayed(run, named) for run in runs}
     told: set[tuple[str, str, str]] = set()
     standing: list[Finding] = []
-    for row in rows.order_by("-run", "pk"):
+    for row in rows:
         thing = (row.check_name, row.kind, row.reference)
-        unit = row.detail.get("unit")
+        unit = (row.check_name, row.detail.get("unit"))
         again = any(unit in units for later, units in replayed.items() if later > row.run_id)
         if thing not in told and not again and row.run_id != runs[0].pk:
             standing.append(row)
@@ -119,6 +145,22 @@ def _of_other_units(runs: Sequence[StageRun]) -> dict[str, list[int]]:
         if row.detail.get("proposal", None) in {None, *open_ones} and row.reference not in gone:
             found.setdefault(row.check_name, []).append(row.pk)
     return found
+
+
+def _replayed(run: StageRun, named: Collection[str]) -> set[tuple[str, str | None]]:
+    """What this run of reconcile looked at, (check, unit): the units that it names, or, where they
+    were too many, those of `named` that it came to."""
+    units = set(run.report.get("sampled") or ())
+    if not units and (after := run.report.get("after")):
+        values = {"units": sorted(named), "after": after, "run": run.pk,
+                  "full": "full" in run.progress}  # fmt: skip
+        units = {unit for (unit,) in ask(REPLAYED, values)}
+    unread = set(run.report.get("unread") or ())
+    # A list that is full may lack some.
+    answered = units - unread if len(unread) < UNITS_NAMED_MAX else set()
+    return {
+        (check, unit) for check in OF_A_UNIT for unit in (answered if check == "notes" else units)
+    }
 
 
 def last_runs(stage: str) -> dict[int, frozenset[str]]:
@@ -149,15 +191,18 @@ def _left(run: StageRun) -> tuple[str, ...]:
     return tuple(left) if isinstance(left, list) else ()
 
 
+def _whole(run: StageRun) -> bool:
+    """Whether this run looked at all that there is to look at, and could read every answer."""
+    cut = any(run.report.get(word) for word in ("left", "stopped", "content_failures"))
+    return not cut and "sample" not in run.progress
+
+
 def _runs(stage: str) -> list[StageRun]:
     """The latest runs of this stage that ended, latest first, back to the last one over all that
     there is to look at."""
-    rows = StageRun.objects.filter(stage=stage, status="done")
-    # A look at one thing says nothing of the others.
-    rows = rows.exclude(progress__has_key="unit").exclude(progress__has_key="checks")
     found: list[StageRun] = []
-    for run in rows.order_by("-started_at", "-pk")[:RUNS_LOOKED_AT]:
+    for run in StageRun.objects.raw(RUNS, [stage, RUNS_LOOKED_AT]):
         found.append(run)
-        if not (_left(run) or "sample" in run.progress):
+        if _whole(run):
             break
     return found

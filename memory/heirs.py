@@ -19,6 +19,11 @@ from memory.models import DedupVerdict, Note
 # Why: a fact that changed more often has a page of its own; what runs in a circle ends, too.
 HEIRS_MAX = 50
 
+#: Verdicts that may retire the new note, and the old one.
+# Why: a note that many others went into is the one that stays in each of their verdicts; none of
+# them is read to learn that.
+NEW_GOES, OLD_GOES = ("duplicate", "supersede"), ("refine", "supersede")
+
 #: What is read of the two notes of a verdict: what its effect depends on, and what they are called.
 READ = (
     "project", "visibility", "confidence", "valid_from", "deleted_at", "retired_reason", "title",
@@ -40,8 +45,11 @@ def heirs(notes: Collection[UUID]) -> dict[UUID, Heir]:
     it the latest counts. A note that is not retired has none, whatever was decided of it."""
     rows = (
         DedupVerdict.objects.as_pipeline()
-        .filter(Q(note__in=notes) | Q(target__in=notes), status__in=("applied", "approved"))
-        .exclude(verdict="distinct")
+        .filter(
+            Q(note__in=notes, verdict__in=NEW_GOES, note__deleted_at__isnull=False)
+            | Q(target__in=notes, verdict__in=OLD_GOES, target__deleted_at__isnull=False),
+            status__in=("applied", "approved"),
+        )
         .select_related("note", "target")
         .only(
             "verdict", "model_real", "decided_by",

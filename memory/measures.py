@@ -1,8 +1,8 @@
 """Measures: what the last 24 hours came to, for whoever watches from outside, by the books.
 
-Reads: capture_receipt, gate_rejection, note, llm_call, cooldown, stage_run. Every question is
-bounded by an index, and by a time and a number of rows; what a bound cut off is said. Numbers and
-words of ours alone; judges nothing and knows nothing about who asks.
+Reads: raw_item, capture_receipt, gate_rejection, note, llm_call, cooldown, stage_run, act. Every
+question is bounded by an index, and by a time and a number of rows; what a bound cut off is said.
+Numbers and words of ours alone; judges nothing and knows nothing about who asks.
 """
 
 from __future__ import annotations
@@ -10,17 +10,19 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from memory.lately import DAY_SECONDS, ask, kept, most_first, parsed
+from memory.lately import DAY_SECONDS, ask, kept, kept_by_cost, most_first, parsed
 from memory.models import (
+    Act,
     CaptureReceipt,
     Cooldown,
     GateRejection,
     LlmCall,
     Note,
+    RawItem,
     StageRun,
 )
 
@@ -30,9 +32,14 @@ from memory.models import (
 # Calibrate: milliseconds of `measured` on the busiest day, against DAY_SECONDS.
 ROWS_LOOKED_AT = 30_000
 
-#: Latest runs of a stage among which the last sign of life is looked for.
-# Why: several workers run a stage at once, and the one that began last need not be the last alive.
-RUNS_LOOKED_AT = 10
+#: By what a worker, and no person or program beside it, began a run.
+BY_WORKERS = ("schedule", "page")
+
+#: Latest runs of a stage among which a worker's last sign of life is looked for.
+# Why: several workers run a stage at once, and the one that began last need not be the last alive;
+# and what cron or a person runs each minute must not hide what a worker did in the last hours.
+# Calibrate: milliseconds of RAN_SQL; it reads so many rows of each stage.
+RUNS_LOOKED_AT = 200
 
 #: Newest posts among which the last one of a hook is looked for.
 # Why: an import by hand posts a few hundred times, and hides no hook behind it.
@@ -101,11 +108,20 @@ class Measures:
     bytes: int
     rows: dict[str, int]
     cut: frozenset[str] = frozenset()
+    first_at: datetime | None = None
+    restored_at: datetime | None = None
 
     @property
     def alive_at(self) -> datetime | None:
-        """When any worker was last alive."""
-        return max((one.alive_at for one in self.ran if one.alive_at), default=None)
+        """When any worker was last alive, in this house."""
+        seen = max((one.alive_at for one in self.ran if one.alive_at), default=None)
+        return here(seen, self.restored_at)
+
+    @property
+    def due_since(self) -> datetime | None:
+        """Since when a worker has something to do in this house: since the first item, or since the
+        restore that brought it."""
+        return max(self.first_at, self.restored_at or self.first_at) if self.first_at else None
 
 
 def _counted(told: str) -> str:
@@ -147,6 +163,11 @@ SELECT max(created_at), max(created_at) FILTER (WHERE client->>'machine' <> '') 
     ORDER BY created_at DESC LIMIT %(posts)s) t
 """
 
+RESTORED_SQL = """
+SELECT max(created_at) FROM memory_act
+WHERE kind = 'database' AND reference = '' AND verb = 'restore'
+"""
+
 REFUSED_SQL = """
 SELECT reason, count(*) FROM (
     SELECT reason FROM memory_gaterejection WHERE created_at >= %(day)s
@@ -169,9 +190,11 @@ FROM (SELECT stage, port, model_asked, outcome, tokens_in, tokens_out, milliseco
 RAN_SQL = """
 SELECT s.stage, day.statuses, day.quantiles, last.heartbeat_at
 FROM unnest(%(stages)s::text[]) AS s(stage)
-CROSS JOIN LATERAL (SELECT max(heartbeat_at) AS heartbeat_at FROM (
-    SELECT heartbeat_at FROM memory_stagerun r WHERE r.stage = s.stage AND r.status <> 'waiting'
-    ORDER BY r.started_at DESC LIMIT %(alive)s) latest) AS last
+CROSS JOIN LATERAL (
+    SELECT max(heartbeat_at) FILTER (WHERE trigger_source = ANY(%(workers)s)) AS heartbeat_at FROM (
+        SELECT heartbeat_at, trigger_source FROM memory_stagerun r
+        WHERE r.stage = s.stage AND r.status <> 'waiting'
+        ORDER BY r.started_at DESC LIMIT %(alive)s) latest) AS last
 CROSS JOIN LATERAL (SELECT jsonb_object_agg(status, n) AS statuses,
     max(quantiles) FILTER (WHERE status = 'done') AS quantiles FROM (
         SELECT status, count(*) AS n, percentile_cont(ARRAY[0.5, 0.95]) WITHIN GROUP (
@@ -184,7 +207,8 @@ CROSS JOIN LATERAL (SELECT jsonb_object_agg(status, n) AS statuses,
 # the rest.
 SIZES_SQL = """
 SELECT pg_database_size(current_database()), (SELECT jsonb_object_agg(relname, reltuples)
-    FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relname = ANY(%(tables)s))
+    FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relname = ANY(%(tables)s)),
+    (SELECT captured_at FROM memory_rawitem ORDER BY id LIMIT 1)
 """
 
 #: Tables whose rows are told, as they are called there.
@@ -198,14 +222,29 @@ COUNTED = {
 
 #: What these statements read, by the names that stand in them.
 # Why listed: a table that is renamed breaks this at import and not at somebody's scrape.
-TABLES = (CaptureReceipt, GateRejection, Note, LlmCall, StageRun)
+TABLES = (Act, CaptureReceipt, GateRejection, Note, LlmCall, RawItem, StageRun)
 
 assert all(model._meta.db_table == f"memory_{model.__name__.lower()}" for model in TABLES)
 
 
 def measured(now: datetime, stages: Sequence[str]) -> Measures:
-    """What 24 hours came to, for everybody's rows and these stages."""
-    return kept(f"measured:{','.join(stages)}", lambda: _day(now, stages), DAY_SECONDS)
+    """What 24 hours came to, for everybody's rows and these stages. Sums of a flood are kept for
+    some minutes; who was alive and posted last is not older than DAY_SECONDS."""
+    day = kept_by_cost("measured:sums", lambda: _sums(now))
+    lately = kept(f"measured:{','.join(stages)}", lambda: _lately(now, stages), DAY_SECONDS)
+    last_at, hook_at = lately.last
+    return Measures(
+        posts=replace(day.posts, last_at=last_at, hook_at=hook_at),
+        refused=day.refused,
+        made=day.made,
+        asked=day.asked,
+        cut=day.cut,
+        ran=lately.ran,
+        bytes=lately.bytes,
+        rows=lately.rows,
+        first_at=lately.first_at,
+        restored_at=lately.restored_at,
+    )
 
 
 def last_posts() -> tuple[datetime | None, datetime | None]:
@@ -214,16 +253,50 @@ def last_posts() -> tuple[datetime | None, datetime | None]:
     return last_at, hook_at
 
 
+def here(seen: datetime | None, restored: datetime | None) -> datetime | None:
+    """When a worker was seen, unless a backup brought that along. Pure."""
+    return None if seen and restored and seen <= restored else seen
+
+
+def restored_at() -> datetime | None:
+    """When a backup last became this database: an older sign of life is of another house's worker.
+
+    By the act that the restore wrote, after all that it brought along."""
+    found: datetime | None = ask(RESTORED_SQL, {})[0][0]
+    return found
+
+
 def resting(now: datetime) -> int:
     """Providers that everybody keeps away from now."""
     return Cooldown.objects.filter(until__gt=now).count()
 
 
-def _day(now: datetime, stages: Sequence[str]) -> Measures:
+@dataclass(frozen=True)
+class _Sums:
+    """What takes as long as there are rows in a day, ROWS_LOOKED_AT at most."""
+
+    posts: Posts
+    refused: dict[str, int]
+    made: int
+    asked: tuple[Asked, ...]
+    cut: frozenset[str]
+
+
+@dataclass(frozen=True)
+class _Lately:
+    """What takes as long whatever the day was."""
+
+    last: tuple[datetime | None, datetime | None]
+    ran: tuple[Ran, ...]
+    bytes: int
+    rows: dict[str, int]
+    first_at: datetime | None
+    restored_at: datetime | None
+
+
+def _sums(now: datetime) -> _Sums:
     values = {"day": now - timedelta(days=1), "looked": ROWS_LOOKED_AT}
-    ran = ask(RAN_SQL, {**values, "stages": list(stages), "alive": RUNS_LOOKED_AT})
-    size, rows = ask(SIZES_SQL, {"tables": list(COUNTED)})[0]
-    posts = _posts(*ask(POSTS_SQL, values)[0], *ask(LAST_POSTS_SQL, {"posts": POSTS_LOOKED_AT})[0])
+    posts = _posts(*ask(POSTS_SQL, values)[0])
     refused: dict[str, int] = dict(ask(REFUSED_SQL, values))
     made = int(ask(MADE_SQL, values)[0][0])
     asked = tuple(Asked(*row) for row in ask(ASKED_SQL, values))
@@ -233,24 +306,27 @@ def _day(now: datetime, stages: Sequence[str]) -> Measures:
         "notes": made,
         "model_calls": sum(one.calls for one in asked),
     }
-    return Measures(
-        posts=posts,
-        refused=refused,
-        made=made,
-        asked=asked,
-        ran=tuple(
-            Ran(stage, parsed(statuses) or {}, quantiles(took), alive_at)
-            for stage, statuses, took, alive_at in ran
-        ),
-        bytes=size,
-        # Below zero: never analysed.
-        rows={COUNTED[name]: max(0, int(n)) for name, n in (parsed(rows) or {}).items()},
-        cut=frozenset(name for name, n in looked_at.items() if n >= ROWS_LOOKED_AT),
+    cut = frozenset(name for name, n in looked_at.items() if n >= ROWS_LOOKED_AT)
+    return _Sums(posts, refused, made, asked, cut)
+
+
+def _lately(now: datetime, stages: Sequence[str]) -> _Lately:
+    values = {
+        "day": now - timedelta(days=1), "stages": list(stages), "alive": RUNS_LOOKED_AT,
+        "workers": list(BY_WORKERS),
+    }  # fmt: skip
+    ran = tuple(
+        Ran(stage, parsed(statuses) or {}, quantiles(took), alive_at)
+        for stage, statuses, took, alive_at in ask(RAN_SQL, values)
     )
+    size, rows, first_at = ask(SIZES_SQL, {"tables": list(COUNTED)})[0]
+    # Below zero: never analysed.
+    counted = {COUNTED[name]: max(0, int(n)) for name, n in (parsed(rows) or {}).items()}
+    return _Lately(last_posts(), ran, size, counted, first_at, restored_at())
 
 
 def _posts(posts: int, hooks: int, stored: int, duplicates: int, *told: Any) -> Posts:
-    seen, posted, filtered, took, reasons, refused, missed, last_at, hook_at = told
+    seen, posted, filtered, took, reasons, refused, missed = told
     return Posts(
         posts=posts,
         hooks=hooks,
@@ -260,8 +336,6 @@ def _posts(posts: int, hooks: int, stored: int, duplicates: int, *told: Any) -> 
         refused=told_apart(parsed(refused) or {}),
         missed=told_apart(parsed(missed) or {}),
         seconds=quantiles(took),
-        last_at=last_at,
-        hook_at=hook_at,
     )
 
 

@@ -102,6 +102,21 @@ def set_roles(name: str, given: Collection[str], *, by: Principal, now: datetime
 
 
 @transaction.atomic
+def join(name: str, teams: Collection[str], *, by: Principal, now: datetime) -> list[str]:
+    """Put somebody into teams, which are made where there are none: they see each other's `team`
+    rows, and settle them. The teams they are in then. `name`: a person's, or a principal's that
+    nobody logs in for. Raises NotFound, RefusedError for no team."""
+    return _regroup(name, by=by, now=now, joined=teams)
+
+
+@transaction.atomic
+def leave(name: str, teams: Collection[str], *, by: Principal, now: datetime) -> list[str]:
+    """Take somebody out of teams; those they are in then. What they decided there stays. `name` as
+    for `join`. Raises NotFound also for a team that they are not in, RefusedError for no team."""
+    return _regroup(name, by=by, now=now, left=teams)
+
+
+@transaction.atomic
 def remove(name: str, *, by: Principal, now: datetime, keep_keys: bool = False) -> int:
     """End a person's access: no login, no open session, and no key in force unless `keep_keys`.
 
@@ -126,6 +141,36 @@ def remove(name: str, *, by: Principal, now: datetime, keep_keys: bool = False) 
     reference = stands_for.name if stands_for else ""
     record_act(by, "remove", "person", reference, now=now, detail={"user": name, "keys": fell})
     return fell
+
+
+def _regroup(
+    name: str, *, by: Principal, now: datetime, joined: Collection[str] = (),
+    left: Collection[str] = (),
+) -> list[str]:  # fmt: skip
+    given = {one.strip() for one in (*joined, *left)}
+    if not given or "" in given:
+        raise RefusedError("name at least one team")
+    stands_for = Principal.objects.filter(user__username=name).first()
+    stands_for = stands_for or Principal.objects.filter(name=name, user=None).first()
+    if stands_for is None:
+        raise NotFound(f"there is nobody called {name}: see `manage.py person list`")
+    before = _teams(stands_for)
+    if missing := given.difference(before) if left else ():
+        known = ", ".join(before) or "no team"
+        raise NotFound(f"{name} is not in {', '.join(sorted(missing))}, but in {known}")
+    for team in given if joined else ():
+        stands_for.groups.add(Group.objects.get_or_create(name=team)[0])
+    for row in Group.objects.filter(name__in=given) if left else ():
+        stands_for.groups.remove(row)
+    after = _teams(stands_for)
+    if after != before:
+        detail = {"before": before, "after": after}
+        record_act(by, "team", "person", stands_for.name, now=now, detail=detail)
+    return after
+
+
+def _teams(stands_for: Principal) -> list[str]:
+    return sorted(team.name for team in stands_for.groups.all())
 
 
 def _principal(name: str, named: str) -> Principal:
@@ -171,7 +216,7 @@ def _person(user: User) -> Person:
         name=user.username,
         principal=stands_for.name if stands_for else "",
         roles=roles.roles_of(user),
-        teams=sorted(team.name for team in stands_for.groups.all()) if stands_for else [],
+        teams=_teams(stands_for) if stands_for else [],
         superuser=user.is_superuser,
         active=user.is_active,
         last_login=user.last_login,

@@ -8,9 +8,12 @@ Verify: a column that was added by hand is looked at; a row that says the same i
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from array import array
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
+from heapq import nsmallest
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +23,7 @@ from psycopg import sql
 from memory.folders import file_id, in_file, walk
 from memory.models import PurgeLedger, PurgeProof
 from memory.scan import Columns, look, text_columns
+from memory.text.numbers import Numbers
 from memory.text.passages import Passages, known
 
 #: Ids of rows that a proof tells of one column.
@@ -44,7 +48,8 @@ COPIES = "databases"
 @dataclass(frozen=True)
 class Elsewhere:
     """Words that still stand: `place` is a table, FILES or COPIES, `count` how many rows of it,
-    `ids` the first of them that may be named. `by_right`: another raw item says the same."""
+    `ids` the first of them that may be named. `by_right`: another raw item says the same; of what
+    others say by right whoever may not see it is told nothing."""
 
     place: str
     column: str
@@ -63,7 +68,7 @@ class Found:
     rows: int = 0
     files: int = 0
     paths: tuple[str, ...] = ()
-    wrongly: frozenset[int] = frozenset()
+    wrongly: Set[int] = frozenset()
 
     @property
     def clean(self) -> bool:
@@ -132,7 +137,8 @@ def prove(
         elsewhere.append(Elsewhere(COPIES, UNREAD, aside.copies, len(aside.copies), False))
     numbers = kept(words, first=found.wrongly)
     if again is None:
-        base["unkept"] = len(found.wrongly - set(numbers)) + len(aside.left or ())
+        kept_ = set(numbers)
+        base["unkept"] = sum(one not in kept_ for one in found.wrongly) + len(aside.left or ())
     looked = bool(words) and not base["too_short"] and not sampled
     row: PurgeProof = PurgeProof.objects.create(
         ledger=ledger,
@@ -159,7 +165,6 @@ def measures(words: Passages, owners: Collection[int] | None = None) -> dict[str
     return {
         "windows": len(words.windows),
         "short": words.shorts(),
-        "one_in": words.every,
         "too_short": words.left_out,
         "unkept": 0,
         "owners": None if owners is None else sorted(owners),
@@ -169,7 +174,7 @@ def measures(words: Passages, owners: Collection[int] | None = None) -> dict[str
 def whole(row: PurgeProof) -> bool:
     """Whether what this proof kept is all that it was about."""
     base = _base(row)
-    some = base["short"] or base["too_short"] or base["one_in"] > 1
+    some = base["short"] or base["too_short"]
     return not some and base["windows"] == len(row.shingles)
 
 
@@ -180,11 +185,18 @@ def _base(row: PurgeProof) -> dict[str, Any]:
 def kept(words: Passages, *, first: Collection[int] = ()) -> list[int]:
     """The numbers by which a purge is proved again: those of `first`, and of the others evenly
     taken, the same ones each time."""
-    found = sorted(words.windows & set(first))[:SHINGLES_KEPT_MAX]
-    others = sorted(words.windows - set(found))
+    windows = words.windows
+    found = set(nsmallest(SHINGLES_KEPT_MAX, (one for one in first if one in windows)))
     room = SHINGLES_KEPT_MAX - len(found)
-    step = max(1, -(-len(others) // room)) if room else 0
-    return sorted([*found, *(others[::step] if room else ())])
+    step = -(-(len(windows) - len(found)) // room) if room else 0
+    if not step:
+        return sorted(found)
+    others = (one for one in _in_order(windows) if one not in found)
+    return sorted([*found, *islice(others, 0, None, step)])
+
+
+def _in_order(windows: Set[int]) -> Iterable[int]:
+    return windows if isinstance(windows, Numbers) else sorted(windows)
 
 
 UNFINISHED = """
@@ -244,7 +256,7 @@ def _still(last: PurgeProof, folders: Sequence[Path]) -> list[Elsewhere]:
 
 
 def _ids(columns: Columns, ids: Sequence[str], *, owners: frozenset[int] | None) -> list[str]:
-    """The first of these rows that there are; only those of these owners, and of the house."""
+    """Those of these rows that there are; only those of these owners, and of the house."""
     statement = sql.SQL("SELECT {key}::text FROM {table} WHERE {key}::text = ANY(%s)").format(
         key=columns.id, table=columns.place
     )
@@ -253,9 +265,9 @@ def _ids(columns: Columns, ids: Sequence[str], *, owners: frozenset[int] | None)
         theirs = sql.SQL(" AND ({0} IS NULL OR {0} = ANY(%s))")
         statement += theirs.format(sql.Identifier(columns.owner))
         values.append(list(owners))
-    statement += sql.SQL(" ORDER BY {} LIMIT %s").format(columns.id)
+    statement += sql.SQL(" ORDER BY {}").format(columns.id)
     with connection.cursor() as cursor:
-        cursor.execute(statement, [*values, IDS_TOLD_MAX])
+        cursor.execute(statement, values)
         return [pk for (pk,) in cursor.fetchall()]
 
 
@@ -266,8 +278,8 @@ class _Books:
 
     owners: frozenset[int] | None = None
     tables: Mapping[str, Columns] = field(default_factory=dict)
-    held: dict[tuple[str, str], list[tuple[str, frozenset[int]]]] = field(default_factory=dict)
-    right: set[int] = field(default_factory=set)
+    held: dict[tuple[str, str], list[tuple[str, array[int]]]] = field(default_factory=dict)
+    right: Numbers = field(default_factory=Numbers)
     columns: int = 0
     rows: int = 0
     files: int = 0
@@ -281,38 +293,37 @@ class _Books:
             for pk, found in look(tables[name], words):
                 self.rows += 1
                 for column, numbers in found.items():
-                    self.held.setdefault((name, column), []).append((pk, frozenset(numbers)))
+                    self.held.setdefault((name, column), []).append((pk, array("q", numbers)))
                     if name == RECORD:
-                        self.right |= numbers
+                        self.right.update(numbers)
         for path in walk(folders, self.unread):
             self.files += 1
             try:
-                numbers = in_file(path, words)
+                here = in_file(path, words)
             except OSError:
                 self.unread.append(str(path))
                 continue
-            if numbers:
-                self.held.setdefault((FILES, ""), []).append((str(path), frozenset(numbers)))
+            if here:
+                self.held.setdefault((FILES, ""), []).append((str(path), array("q", here)))
 
     def found(self, among: frozenset[int] | None) -> Found:
         """What was found of these numbers, or of all."""
         told: list[Elsewhere] = []
         paths: list[str] = []
-        wrongly: set[int] = set()
+        wrongly = Numbers()
         for (place, column), rows in self.held.items():
-            mine = [(pk, numbers if among is None else numbers & among) for pk, numbers in rows]
-            for by_right in (False, True):
-                here = [
-                    (pk, found) for pk, found in mine if found and (found <= self.right) is by_right
-                ]
-                if not here:
-                    continue
-                ids = [pk for pk, _ in here]
-                named = self._named(place, ids, by_right)
-                told.append(Elsewhere(place, column, named, len(ids), by_right))
-                paths += ids if place == FILES else []
-                if not by_right:
-                    wrongly |= {one for _, found in here for one in found - self.right}
+            here: dict[bool, list[str]] = {False: [], True: []}
+            for pk, numbers in rows:
+                mine = [one for one in numbers if among is None or one in among]
+                wrong = [one for one in mine if one not in self.right]
+                wrongly.update(wrong)
+                if mine:
+                    here[not wrong].append(pk)
+            for by_right, ids in here.items():
+                named, count = self._told(place, ids, by_right)
+                if count:
+                    told.append(Elsewhere(place, column, named, count, by_right))
+                    paths += ids if place == FILES else []
         told += (
             Elsewhere(name, UNREAD, table.unread[:IDS_TOLD_MAX], len(table.unread), False)
             for name, table in self.tables.items()
@@ -323,20 +334,23 @@ class _Books:
             told.append(Elsewhere(FILES, UNREAD, unread, len(self.unread), False))
         return Found(
             tuple(told), self.columns, self.rows, self.files,
-            (*paths, *self.unread), frozenset(wrongly),
+            (*paths, *self.unread), wrongly,
         )  # fmt: skip
 
-    def _named(self, place: str, ids: Sequence[str], by_right: bool) -> tuple[str, ...]:
-        """The first of these rows, but for those that are somebody else's."""
+    def _told(self, place: str, ids: Sequence[str], by_right: bool) -> tuple[tuple[str, ...], int]:
+        """The first of these rows and how many there are, for whoever is told of them."""
+        some = ids[:IDS_TOLD_MAX]
         if place == FILES:
-            return tuple(map(file_id, ids[:IDS_TOLD_MAX]))
+            return tuple(map(file_id, some)), len(ids)
         if self.owners is None:
-            return tuple(ids[:IDS_TOLD_MAX])
+            return tuple(some), len(ids)
+        # Why no number either: who purges a guess would learn how many say the same in private.
         at = self.tables[place]
         if not at.owner:
             # Whose a row is that hangs on another's it does not say itself.
-            return () if by_right else tuple(ids[:IDS_TOLD_MAX])
-        return tuple(_ids(at, ids, owners=self.owners))
+            return ((), 0) if by_right else (tuple(some), len(ids))
+        mine = _ids(at, ids, owners=self.owners)
+        return tuple(mine[:IDS_TOLD_MAX]), len(mine) if by_right else len(ids)
 
 
 def named(row: PurgeProof, folders: Sequence[Path]) -> list[str]:

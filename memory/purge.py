@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -23,6 +24,7 @@ from memory.errors import Conflict, RefusedError
 from memory.models import Evidence, Note, Principal, PurgeLedger, PurgeProof, RawItem
 from memory.scan import look, text_columns
 from memory.selection import RELEASABLE, Selection, choose, matches
+from memory.text.numbers import Numbers
 from memory.text.passages import Passages
 
 #: Rows that are read at once.
@@ -76,14 +78,21 @@ class Plan:
     def nothing(self) -> bool:
         return not self.items and not any(self.rows.values())
 
+    def unwanted(self, *, forbid: bool) -> set[UUID]:
+        """Notes whose words are refused from then on: those of `forbidden`, and where all are
+        asked for, all that go."""
+        return {*self.forbidden, *(self.notes if forbid else ())}
+
 
 @dataclass(frozen=True)
 class Purged:
-    """What went: the number of the ledger's row, rows by table, facts that were forbidden."""
+    """What went: the number of the ledger's row, rows by table, statements that were forbidden, and
+    those of its notes that were before."""
 
     ledger: int
     counts: Mapping[str, int]
     forbidden: int
+    known: int
     proof: PurgeProof
 
 
@@ -110,7 +119,8 @@ def reach(asked: Selection, *, by: Principal, everyones: bool = False) -> Reach:
 
 def plan(asked: Selection, *, by: Principal, everyones: bool = False, counted: bool = True) -> Plan:
     """Look what would go, and change nothing. `counted`: to the row, by table, from a purge that is
-    undone. Raises as `choose` does."""
+    undone. Raises as `choose` does; RefusedError for more words than can be known, Conflict where
+    others are at work on them."""
     reached = reach(asked, by=by, everyones=everyones)
     items, notes, owners = reached.items, reached.notes, reached.owners
     everything = _passages(items, notes)
@@ -120,7 +130,7 @@ def plan(asked: Selection, *, by: Principal, everyones: bool = False, counted: b
     quoting = _quoting(words, everything.without(said), owners)
     rows = _merged(reached.named, dict(quoting))
     # What a note says of a turn that stays is that turn's.
-    everything = everything.without(said - _said_in(everything.only(said), items))
+    everything = everything.without(said.without(_said_in(everything.only(said), items)))
     again = _learned_again(rows.get("memory_note", ()), items)
     made = Plan(asked, items, notes, owners, rows, words, everything, again, everyones)
     return replace(made, counts=_rehearse(made)) if counted else made
@@ -156,8 +166,7 @@ def purge(what: Plan, *, by: Principal, reason: str, now: datetime, forbid: bool
 @transaction.atomic
 def _carry_out(what: Plan, *, by: Principal, reason: str, now: datetime, forbid: bool) -> Purged:
     _wait_no_longer()
-    unwanted = {*what.forbidden, *(what.notes if forbid else ())}
-    forbidden = _forbid(unwanted, by=by, now=now)
+    forbidden, known = _forbid(what.unwanted(forbid=forbid), by=by, now=now)
     told = _call("argus_purge", list(what.items), by.name, reason, dict(what.rows))
     if not told["tables"]:
         raise Conflict("all of it is gone by now: somebody else purged it")
@@ -174,7 +183,7 @@ def _carry_out(what: Plan, *, by: Principal, reason: str, now: datetime, forbid:
         by, "purge", "purge", told["ledger"], now=now, reason=reason,
         detail={"items": len(what.items), "notes": told["notes"], "forbidden": forbidden},
     )  # fmt: skip
-    return Purged(told["ledger"], told["tables"], forbidden, row)
+    return Purged(told["ledger"], told["tables"], forbidden, known, row)
 
 
 def forget_statistics() -> None:
@@ -185,12 +194,28 @@ def forget_statistics() -> None:
 
 def _rehearse(what: Plan) -> dict[str, int]:
     """Rows by table, from the purge itself, which is then undone: what is told is what would be."""
-    with transaction.atomic():
-        _wait_no_longer()
+    with patient():
         told = _call("argus_purge", list(what.items), "nobody", "a look", dict(what.rows))
         transaction.set_rollback(True)
     counts: dict[str, int] = told["tables"]
     return counts
+
+
+@contextmanager
+def patient() -> Iterator[None]:
+    """One transaction that waits for whoever has a row in hand, or is at a purge, and not for ever.
+    Raises Conflict where they were longer."""
+    try:
+        with transaction.atomic():
+            _wait_no_longer()
+            yield
+    except OperationalError as error:
+        if not _in_each_others_way(error):
+            raise
+        raise Conflict(
+            f"others were at work on what would go for more than {LOCK_SECONDS} seconds, a purge"
+            " maybe: nothing was changed, try again later"
+        ) from error
 
 
 def _wait_no_longer() -> None:
@@ -240,11 +265,12 @@ def _bodies(items: Sequence[int]) -> Iterator[str]:
         yield from rows.values_list("body", flat=True)
 
 
-def _said_in(words: Passages, items: Sequence[int]) -> set[int]:
+def _said_in(words: Passages, items: Sequence[int]) -> Numbers:
     """What of these words the items say."""
-    if not words:
-        return set()
-    return {one for body in _bodies(items) for one in words.in_text(body)}
+    said = Numbers()
+    for body in _bodies(items) if words else ():
+        said.update(words.in_text(body))
+    return said
 
 
 def _parts(rows: Sequence[Any]) -> Iterator[Sequence[Any]]:
@@ -253,14 +279,15 @@ def _parts(rows: Sequence[Any]) -> Iterator[Sequence[Any]]:
 
 def _said_elsewhere(
     words: Passages, items: Iterable[int], owners: Sequence[int] | None = None
-) -> set[int]:
+) -> Numbers:
     """What of these words the rest of the record says as well: of these owners, or of all."""
     record = text_columns()[proof.RECORD]
     skip = frozenset(map(str, items))
     whose = None if owners is None else ("owner_id", owners)
-    said: set[int] = set()
+    said = Numbers()
     for _, held in look(record, words, skip=skip, among=whose):
-        said.update(*held.values())
+        for numbers in held.values():
+            said.update(numbers)
     return said
 
 
@@ -291,13 +318,17 @@ def _merged(
     }
 
 
-def _forbid(notes: Collection[UUID], *, by: Principal, now: datetime) -> int:
-    """What these notes say is refused from now on; how much of it was not refused already."""
-    made = 0
+def _forbid(notes: Collection[UUID], *, by: Principal, now: datetime) -> tuple[int, int]:
+    """What these notes say is refused from now on: how many, and how many were refused already. One
+    without a word is known by nothing, and neither."""
+    made, known = 0, 0
     for note in Note.objects.as_pipeline().filter(pk__in=notes).select_related("owner"):
         try:
             rejected.forbid(note.content, owner=note.owner, by=by, now=now)
-        except (Conflict, RefusedError):
+        except Conflict:
+            known += 1
+        except RefusedError:
             continue
-        made += 1
-    return made
+        else:
+            made += 1
+    return made, known

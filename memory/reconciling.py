@@ -29,8 +29,10 @@ WAITED_HOURS = 24
 WAITING = """
 SELECT 'episode', e.id::text, e.owner_id, jsonb_build_object('unit', e.unit_key)
 FROM memory_episode e WHERE e.distilled_at IS NULL AND e.created_at < %(since)s
-    AND e.unit_key NOT IN (SELECT jsonb_array_elements_text(l.counts -> 'units')
-        FROM memory_purgeledger l WHERE l.created_at >= %(since)s AND l.counts ? 'units')
+    AND e.unit_key NOT IN (SELECT jsonb_array_elements_text(
+            CASE jsonb_typeof(l.counts -> 'units') WHEN 'array' THEN l.counts -> 'units'
+                ELSE '[]' END)
+        FROM memory_purgeledger l WHERE l.created_at >= %(since)s)
     AND NOT EXISTS (SELECT FROM memory_distillfailure f WHERE f.unit = e.unit_key
         AND f.created_at >= %(since)s)
     AND NOT EXISTS (SELECT FROM memory_claim c WHERE c.stage = 'distill' AND c.unit = e.unit_key

@@ -43,9 +43,13 @@ OVERLAP_BYTES = 64 * 1024
 SIGNED_CHARACTERS_MIN = 24
 _SIGNED = re.compile(r"^\.?[A-Za-z0-9_\-=]+(:[A-Za-z0-9_\-]+){1,2}$")
 
-#: What base64 of a pickle, or of a compressed one, begins with: the arguments of a task that ran.
-PACKED = "ge"
+#: What base64 of a pickle, or of what is compressed, begins with: the arguments of a task that ran.
+PACKED = "geH"
 PICKLE = b"\x80"
+
+#: What zlib and gzip begin with, and bits of their window by which either is known.
+ZLIB, GZIP = b"\x78", b"\x1f\x8b"
+EITHER = 32 + zlib.MAX_WBITS
 _PACKED = re.compile(r"^[A-Za-z0-9+/]+={0,2}$")
 
 # What stands for a character in JSON and in Python.
@@ -236,7 +240,7 @@ def _unpacked(data: bytes) -> Iterator[str]:
     """The text of bytes that are UTF-8, compressed or not; of others what can be read in them."""
     if data[:1] == PICKLE:
         yield from _pickled(data)
-    if data[:1] == b"\x78":
+    if data.startswith((ZLIB, GZIP)):
         with suppress(zlib.error):
             yield from _decompressed(data)
             return
@@ -246,14 +250,18 @@ def _unpacked(data: bytes) -> Iterator[str]:
 
 def _decompressed(data: bytes) -> Iterator[str]:
     """What was compressed, all of it, by pieces that fit into memory."""
-    unpacking, last = zlib.decompressobj(), b""
+    unpacking, last = zlib.decompressobj(EITHER), b""
     piece = unpacking.decompress(data, UNPACKED_BYTES_MAX)
     while piece:
         if not last and piece[:1] == PICKLE:
             yield from _pickled(piece)
         yield (last + piece).decode("utf-8", "replace")
         last = piece[-OVERLAP_BYTES:]
-        piece = unpacking.decompress(unpacking.unconsumed_tail, UNPACKED_BYTES_MAX)
+        tail = unpacking.unconsumed_tail
+        if unpacking.eof and (tail := unpacking.unused_data).startswith(GZIP):
+            # A log that was rotated is gzip after gzip.
+            unpacking = zlib.decompressobj(EITHER)
+        piece = unpacking.decompress(tail, UNPACKED_BYTES_MAX) if not unpacking.eof else b""
 
 
 def _meant(found: re.Match[str]) -> str:

@@ -42,6 +42,7 @@ RELEASABLE: dict[str, str] = {
     "memory_stagerun": "",
     "memory_claim": "",
     "memory_cooldown": "",
+    "memory_purgeledger": "",
     "memory_modelreply": "",
     "django_session": "",
     "django_q_ormq": "",
@@ -51,6 +52,8 @@ RELEASABLE: dict[str, str] = {
 #: How long a pattern may look for what it matches.
 # Why: a pattern that goes back and forth over a megabyte never ends by itself.
 MATCHING_SECONDS = 60
+
+NO_END = f"the pattern found no end in {MATCHING_SECONDS} seconds: make it simpler"
 
 #: Characters of texts that are held against a pattern at once.
 BATCH_CHARACTERS = 4_000_000
@@ -175,9 +178,7 @@ def _by_pattern(pattern: str, whose: Principal, *, house: bool) -> Chosen:
                     if ids:
                         found[table] = ids
         except OperationalError as error:
-            raise RefusedError(
-                f"the pattern found no end in {MATCHING_SECONDS} seconds: make it simpler"
-            ) from error
+            raise RefusedError(NO_END) from error
     if not found:
         raise NotFound("no text of yours matches the pattern")
     items = tuple(sorted(map(int, found.pop("memory_rawitem", ()))))
@@ -187,6 +188,18 @@ def _by_pattern(pattern: str, whose: Principal, *, house: bool) -> Chosen:
 def matches(pattern: str, text: str) -> bool:
     """Whether a pattern that was looked for, if any was, matches this text."""
     return bool(pattern and _matched([("", text)], pattern))
+
+
+def matching(pattern: str, bodies: Sequence[str]) -> set[int]:
+    """Which of these texts a pattern matches, by their place. Raises RefusedError as `choose`
+    does."""
+    with transaction.atomic():
+        _check(pattern)
+        try:
+            texts_ = [(str(at), body) for at, body in enumerate(bodies)]
+            return set(map(int, _matched(texts_, pattern)))
+        except OperationalError as error:
+            raise RefusedError(NO_END) from error
 
 
 def _check(pattern: str) -> None:

@@ -17,6 +17,7 @@ from memory.lately import (
     by_day,
     first_day,
     kept,
+    kept_by_cost,
     midnight,
     most_first,
     owned,
@@ -170,7 +171,7 @@ FROM (SELECT DISTINCT mode FROM day) m ORDER BY 1
 
 def by_mode(now: datetime) -> Modes:
     """What recall did for everybody, by mode."""
-    return kept("recalled:modes", lambda: _by_mode(now), DAY_SECONDS)
+    return kept_by_cost("recalled:modes", lambda: _by_mode(now))
 
 
 def _by_mode(now: datetime) -> Modes:

@@ -93,8 +93,11 @@ def tried(
     modes: str = "prompts",
 ) -> Trial:
     """What the floors `then`, in place of those that `standing` has in force for the embedder
-    `model`, would have done to the latest of `rows`, by the principal's own words."""
-    kept = weighed(rows, model=model, modes=MODES.get(modes, MODES["prompts"]))
+    `model`, would have done to the latest of `rows`, by the principal's own words. `modes`: of
+    MODES; "" is prompts. Raises RefusedError for others."""
+    if (asked := MODES.get(modes or "prompts")) is None:
+        raise RefusedError(f"floors are tried on {' or '.join(MODES)}, not on {modes[:40]!r}")
+    kept = weighed(rows, model=model, modes=asked)
     labels = {
         said: RIGHT[verdict] for said, verdict in words_of(principal).items() if verdict in RIGHT
     }

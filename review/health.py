@@ -55,8 +55,11 @@ SELECT count(*), min(created_at) FROM (
 UNDECIDED_SQL = """
 SELECT count(*) FROM (
     SELECT id, reason FROM memory_gaterejection WHERE {mine} ORDER BY id DESC LIMIT %(looked)s) r
-WHERE coalesce((SELECT d.action FROM memory_rejectiondecision d WHERE d.rejection_id = r.id
-    ORDER BY d.id DESC LIMIT 1), 'undo') = 'undo' AND reason <> 'rejected'
+WHERE reason <> 'rejected' AND NOT EXISTS (
+    SELECT 1 FROM memory_rejectiondecision d
+    WHERE d.rejection_id = r.id AND d.action <> 'undo' AND NOT EXISTS (
+        SELECT 1 FROM memory_rejectiondecision newer
+        WHERE newer.rejection_id = d.rejection_id AND newer.id > d.id))
 """
 
 

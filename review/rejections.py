@@ -106,6 +106,23 @@ def forbid(
     return _decide(rejection_id, "forbid", effect, by=by, now=now, reason=reason)
 
 
+@transaction.atomic
+def forbid_words(content: str, *, by: Principal, now: datetime, reason: str = "") -> int:
+    """Make a rejected fact of a statement that nobody proposed yet; its number. `by` learns it no
+    more, and `lift` takes it back.
+
+    Raises RefusedError for no words, too many, or a secret; Conflict when it is forbidden already.
+    """
+    if len(content) > gate.CONTENT_CHARACTERS_MAX:
+        most = gate.CONTENT_CHARACTERS_MAX
+        raise RefusedError(f"a note says one thing in {most} characters at most", reason="shape")
+    if redact(content).counts:
+        raise RefusedError("secrets are refused anyway", reason="secret")
+    fact = rejected.forbid(content, owner=by, by=by, now=now)
+    record_act(by, "forbid", "rejected_fact", fact.pk, now=now, reason=reason)
+    return int(fact.pk)
+
+
 def undo(rejection_id: int, *, by: Principal, now: datetime, reason: str = "") -> RejectionDecision:
     """Take the last decision back: an accepted note is retired, a rejected fact is lifted.
 

@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator
 
 import pytest
+from django.conf import settings
 from pytest_django import DjangoDbBlocker
 
 from argus import postgres
@@ -46,10 +47,12 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def template_db(django_db_blocker: DjangoDbBlocker) -> str:
-    """The name of the migrated database that others are cloned from. Nobody connects to it."""
+    """The name of the migrated database that others are cloned from, throwaway ones, too. Nobody
+    connects to it."""
     with django_db_blocker.unblock():
         cluster.join()
-        return cluster.template()
+        name = settings.SCRATCH_TEMPLATE = cluster.template()
+        return name
 
 
 @pytest.fixture(scope="session")

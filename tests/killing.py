@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import random
 import re
-import shutil
 import signal
 import socket
 import subprocess
@@ -35,6 +34,7 @@ from psycopg.conninfo import conninfo_to_dict
 from argus import postgres
 from memory.llm.remote.embed import shared
 from memory.llm.remote.structured import forget_dialects
+from tests.cluster import discard, into_memory
 from tests.standby import until
 from tests.topology import ROOT, post
 
@@ -244,6 +244,7 @@ def living(folder: Path, model: str) -> Iterator[House]:
         "DJANGO_SETTINGS_MODULE": "argus.settings",
     }
     house = House(folder / "home", environment, f"http://{address}")
+    into_memory(house.home)
     forget_dialects()
     shared.cache_clear()
     try:
@@ -255,8 +256,7 @@ def living(folder: Path, model: str) -> Iterator[House]:
             house.process.wait(SECONDS_MAX)
             # Seen where something fails.
             print(f"--- {house.log.name}", house.log.read_text()[-6000:], sep="\n")
-        postgres.stop(house.home)
-        shutil.rmtree(postgres._place(house.home).root, ignore_errors=True)
+        discard(house.home)
 
 
 @contextmanager

@@ -12,12 +12,17 @@ from pathlib import Path
 #: Seeds of what is killed at random; a person may ask for more.
 SEEDS = int(os.environ.get("ARGUS_TEST_SEEDS", "3"))
 
+#: What asks: "test", or "bench", which measures a disk and has a server of its own there.
+ASKED_BY = os.environ.get("TESTS_ASKED_BY", "test")
+
 for _name in [name for name in os.environ if name.startswith("ARGUS_")]:
     del os.environ[_name]
 
 #: One home for all test runs of this user, so that the server is made once.
 # Why in the environment: commands that a test starts as processes find it, too.
-TEST_HOME = Path(os.environ.get("TMPDIR") or tempfile.gettempdir()) / f"argus-test-{os.geteuid()}"
+TEST_HOME = (
+    Path(os.environ.get("TMPDIR") or tempfile.gettempdir()) / f"argus-{ASKED_BY}-{os.geteuid()}"
+)
 os.environ["ARGUS_HOME"] = str(TEST_HOME.absolute())
 
 from argus.settings import *  # noqa: E402, F403

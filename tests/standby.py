@@ -6,7 +6,6 @@ Knows nothing about what is asked of either.
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import time
 from collections.abc import Iterator
@@ -23,6 +22,7 @@ from argus import postgres
 from argus.binaries import Binaries, locate
 from argus.settings import STANDBY_GONE
 from memory.reading import STANDBY
+from tests.cluster import discard, into_memory
 
 #: How long anything here may take.
 SECONDS_MAX = 30
@@ -90,12 +90,13 @@ def until(done: Any, otherwise: str, seconds: float = SECONDS_MAX) -> None:
 @contextmanager
 def pair(home: Path) -> Iterator[tuple[Server, Server]]:
     """A running primary with Argus's roles and an empty database, and its standby."""
-    cluster = postgres.start(home, options=TUNING)
+    into_memory(home)
+    place = postgres.start(home, options=TUNING)
     binaries = locate()
-    primary = Server(cluster.data, cluster.run, binaries)
-    standby = Server(cluster.root / "standby", cluster.root / "s", binaries)
+    primary = Server(place.data, place.run, binaries)
+    standby = Server(place.root / "standby", place.root / "s", binaries)
     try:
-        with (cluster.data / "pg_hba.conf").open("a") as handle:
+        with (place.data / "pg_hba.conf").open("a") as handle:
             handle.write("local replication all trust\n")
         primary.ask("SELECT pg_reload_conf()")
         standby.run.mkdir(mode=0o700)
@@ -104,7 +105,7 @@ def pair(home: Path) -> Iterator[tuple[Server, Server]]:
         done = binaries.run(
             *("pg_basebackup", "-h", str(primary.run), "-U", postgres.SUPERUSER, "-R", "-C"),
             *("-S", "standby", "-D", str(standby.data), "-c", "fast"),
-            cwd=cluster.root,
+            cwd=place.root,
             timeout_seconds=SECONDS_MAX,
         )
         assert done.returncode == 0, done.stdout
@@ -115,11 +116,10 @@ def pair(home: Path) -> Iterator[tuple[Server, Server]]:
             if (server.data / "postmaster.pid").exists():
                 binaries.run(
                     *("pg_ctl", "stop", "-m", "immediate", "-D", str(server.data)),
-                    cwd=cluster.root,
+                    cwd=place.root,
                     timeout_seconds=SECONDS_MAX,
                 )
-        for folder in (cluster.root, cluster.run):
-            shutil.rmtree(folder, ignore_errors=True)
+        discard(home)
 
 
 @contextmanager

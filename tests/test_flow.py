@@ -114,6 +114,35 @@ def test_it_takes_a_session_from_capture_to_recall_and_the_vault_and_leaves_ever
     assert processed["segment"]["episodes"] == processed["distill"]["episodes_distilled"] == 1
     assert processed["distill"]["notes_created"] == processed["embed"]["embedded"] >= 2
 
+    live = _learned(alice, runs, processed)
+
+    recalled = post(
+        client, "/recall/notes",
+        {"query": "Which port does the harbor staging database listen on?",
+         "cwd": "/home/dev/src/harbor", "session": "flow-2"},
+    )  # fmt: skip
+    assert recalled["outcome"] == "injected" and "5433" in recalled["text"]
+    assert MARK in recalled["text"]
+    injection = Injection.objects.as_pipeline().get(pk=recalled["injection"])
+    assert (injection.owner, injection.session, injection.outcome) == (alice, "flow-2", "injected")
+    assert [str(pk) for pk in injection.note_ids] == [note["id"] for note in recalled["notes"]]
+    emission = Emission.objects.get(reference=str(injection.pk))
+    assert (emission.kind, emission.owner) == ("recall", alice)
+
+    echo = item(90, "user", recalled["text"]) | {"session": "flow-2"}
+    assert post(client, "/capture", echo)["refused"] == "derived"
+
+    quiet = post(client, "/process")
+    assert quiet["distill"]["notes_created"] == quiet["dedup"].get("distinct", 0) == 0
+    assert StageRun.objects.count() == 2 * len(PIPELINE)
+
+    vault = tmp_path / "Vault"
+    with around_vault(Place(vault, "alice")):
+        _to_the_vault(client, vault, alice, live)
+
+
+def _learned(alice: Principal, runs: dict[str, StageRun], processed: dict[str, Any]) -> list[Note]:
+    """The episode of the session, and its notes with every row that they leave."""
     episode = Episode.objects.visible_to(alice).get()
     assert (episode.turn_count, episode.boundary_reason, episode.session) == (
         5,
@@ -143,30 +172,7 @@ def test_it_takes_a_session_from_capture_to_recall_and_the_vault_and_leaves_ever
     assert GateRejection.objects.as_pipeline().count() == rejected
     assert not DistillFailure.objects.exists()
     assert not Claim.objects.filter(lease_until__isnull=False).exists()
-
-    recalled = post(
-        client, "/recall/notes",
-        {"query": "Which port does the harbor staging database listen on?",
-         "cwd": "/home/dev/src/harbor", "session": "flow-2"},
-    )  # fmt: skip
-    assert recalled["outcome"] == "injected" and "5433" in recalled["text"]
-    assert MARK in recalled["text"]
-    injection = Injection.objects.as_pipeline().get(pk=recalled["injection"])
-    assert (injection.owner, injection.session, injection.outcome) == (alice, "flow-2", "injected")
-    assert [str(pk) for pk in injection.note_ids] == [note["id"] for note in recalled["notes"]]
-    emission = Emission.objects.get(reference=str(injection.pk))
-    assert (emission.kind, emission.owner) == ("recall", alice)
-
-    echo = item(90, "user", recalled["text"]) | {"session": "flow-2"}
-    assert post(client, "/capture", echo)["refused"] == "derived"
-
-    quiet = post(client, "/process")
-    assert quiet["distill"]["notes_created"] == quiet["dedup"].get("distinct", 0) == 0
-    assert StageRun.objects.count() == 2 * len(PIPELINE)
-
-    vault = tmp_path / "Vault"
-    with around_vault(Place(vault, "alice")):
-        _to_the_vault(client, vault, alice, live)
+    return live
 
 
 def _to_the_vault(client: Client, vault: Path, alice: Principal, live: list[Note]) -> None:

@@ -31,8 +31,11 @@ EXPLAINED_LINES_MIN = 12
 #: Pure files that go into the hooks' zipapp.
 ZIPAPP = ("argus/hook", "memory/errors.py", "memory/text", "memory/transcripts")
 
-#: Where every exception ends, and why: a run is closed whatever happened; a hook costs no prompt.
-CATCHES_ALL = ("memory/audit.py", "argus/hook/main.py", "argus/hook/capture.py")
+#: Where every exception ends, and why: a run is closed whatever happened; a hook costs no prompt; a
+#: check that falls over a row is told as a finding, and keeps no other from its turn.
+CATCHES_ALL = (
+    "memory/audit.py", "memory/verifying/check.py", "argus/hook/main.py", "argus/hook/capture.py",
+)  # fmt: skip
 
 #: Where `deleted_at` may be compared with nothing: the predicate, retirement, and index conditions.
 LIVE_IS_SPELLED_IN = ("memory/querysets.py", "memory/retire.py", "memory/models/note.py")

@@ -147,3 +147,18 @@ def test_the_page_of_a_project_asks_as_often_for_many_attributions_as_for_one() 
         for _ in range(2 * PAGE_ROWS)
     )
     assert len(asked(browser, address)) == len(one)
+
+
+def test_what_is_told_beside_a_refusal_is_looked_up_for_those_of_the_page_alone() -> None:
+    """Where it came from is told, and no reason to read it of all that wait: a planner that joins
+    it before the cut reads every episode for each of them."""
+    alice = three()[0]
+    rejections(alice)
+    told = asked(staff("reviewer", who=alice), "/ui/rejections/").statements
+    counted, listed = (
+        [sql for sql in told if 'FROM "memory_gaterejection"' in sql and ("COUNT(" in sql) is whole]
+        for whole in (True, False)
+    )
+    assert len(counted) == len(listed) == 1
+    assert "memory_episode" not in counted[0] and "JOIN" not in counted[0]
+    assert 'JOIN "memory_episode"' not in listed[0] and 'JOIN "memory_rawitem"' not in listed[0]

@@ -169,6 +169,12 @@ def _strange(manifest: dict[str, Any]) -> list[str]:
         )
     ):
         found.append("tables")
+    # What a purge, a key or a fact of it is known by; a backup of an older Argus names none.
+    for rows in manifest.get("taken", {}).values():
+        for pk, made in rows:
+            if type(pk) is not int or not 0 < pk < 2**63:
+                found.append("taken")
+            datetime.fromisoformat(made)
     return found
 
 

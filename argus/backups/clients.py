@@ -53,6 +53,20 @@ def matching(program: str, major: int) -> Path:
     )
 
 
+def able(program: str, major: int) -> Path:
+    """The program of this major version or a newer one: whatever reads a dump of it.
+
+    Raises OwnerProblem, in words that say what to install.
+    """
+    for path in _candidates(program):
+        if (version := _major(path)) is not None and version >= major:
+            return path
+    raise OwnerProblem(
+        f"There is no {program} {major} or newer here: install the client programs of PostgreSQL"
+        f" {major} and put them first on PATH."
+    )
+
+
 def _candidates(program: str) -> Iterator[Path]:
     # No wheel for this machine: then its own programs will do.
     with suppress(ClusterError):
@@ -77,14 +91,19 @@ def address(at: dict[str, Any]) -> tuple[str, dict[str, str]]:
     names = {"dbname": "NAME", "user": "USER", "host": "HOST", "port": "PORT"}
     given = {key: str(at[name]) for key, name in names.items() if at[name]}
     options = {key: value for key, value in at["OPTIONS"].items() if key != "application_name"}
+    told = environment()
+    if at["PASSWORD"]:
+        told["PGPASSWORD"] = at["PASSWORD"]
+    return make_conninfo("", **given, **options, application_name="argus backup"), told
+
+
+def environment() -> dict[str, str]:
+    """What a program is told of our environment."""
     # Why not our own PG* variables: they would point the program elsewhere.
-    environment = {
+    return {
         "PATH": os.environ.get("PATH", os.defpath), "HOME": os.environ.get("HOME", "/"),
         "LC_ALL": "C", "TZ": "UTC",
     }  # fmt: skip
-    if at["PASSWORD"]:
-        environment["PGPASSWORD"] = at["PASSWORD"]
-    return make_conninfo("", **given, **options, application_name="argus backup"), environment
 
 
 @contextmanager
@@ -107,7 +126,7 @@ def running(program: Path, *arguments: str, at: dict[str, Any], reads: bool) -> 
             )
         except OSError as error:
             raise ProgramFailed(f"{program.name} cannot be started: {error.strerror}") from error
-        kept.callback(_end, process)
+        kept.callback(end, process)
         pipe = process.stdin if reads else process.stdout
         assert pipe is not None
         try:
@@ -119,10 +138,10 @@ def running(program: Path, *arguments: str, at: dict[str, Any], reads: bool) -> 
             if not process.wait(timeout=END_SECONDS_MAX):
                 raise
         if process.wait():
-            raise ProgramFailed(_complaint(program, said))
+            raise ProgramFailed(complaint(program, said))
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def end(process: subprocess.Popen[bytes]) -> None:
     """No process of ours is left, and no pipe to it."""
     if process.poll() is None:
         process.kill()
@@ -138,7 +157,7 @@ def _quietly_close(pipe: IO[bytes]) -> None:
         pipe.close()
 
 
-def _complaint(program: Path, said: IO[bytes]) -> str:
+def complaint(program: Path, said: IO[bytes]) -> str:
     said.seek(0)
     words = said.read().decode(errors="replace").strip()[:SAID_CHARACTERS_MAX]
     return f"{program.name} failed: {words or 'it said nothing'}"

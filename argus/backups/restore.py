@@ -32,7 +32,16 @@ from argus.backups import since as taken
 from argus.backups.since import Carried, Purged
 from argus.backups.swap import MAINTENANCE, held, swap
 from argus.owner import EXTENSIONS, OwnerProblem, as_owner
-from argus.scratch import MARK, NAME_CHARACTERS_MAX, connected, drop, owner_of, pointed, sweep
+from argus.scratch import (
+    MARK,
+    NAME_CHARACTERS_MAX,
+    connected,
+    drop,
+    extend,
+    owner_of,
+    pointed,
+    sweep,
+)
 from memory.access import principal
 from memory.acts import record_act, tidy_reason
 from memory.errors import ArgusError, RefusedError
@@ -99,7 +108,7 @@ def restore(
     with connected(real) as at:
         _fits(manifest, at)
         lost = _content(at)
-        since = taken.look(at, manifest["made_at"])
+        away = _taken_away(at, manifest) if dry_run else Carried()
     if lost and not force:
         told = _counted(dict(list(lost.items())[:3]))
         raise RefusedError(f"the database is not empty ({told}): --force puts the backup there")
@@ -110,7 +119,7 @@ def restore(
         dry_run=dry_run,
     )  # fmt: skip
     if dry_run:
-        return _with(report, since.told())
+        return _with(report, away)
     connections.close_all()
     with _beside(real) as name, held(real, name) as keeper:
         if not force and _content(keeper):
@@ -118,7 +127,8 @@ def restore(
         _load(path, {**real, "NAME": name}, manifest, progress=progress)
         migrated = _furnish(name, manifest)
         with connected({**real, "NAME": name}) as at:
-            carried = taken.carry(since, at)
+            # Nobody writes into the old one any more.
+            carried = taken.carry(taken.look(keeper, taken.known(at)), at)
         detail = {"made_at": manifest["made_at"], "rows": report.rows,
                   "sha256": checked.dump_sha256}  # fmt: skip
         with pointed(name):
@@ -129,6 +139,12 @@ def restore(
         swap(real, name, keeper)
     seconds = round(time.monotonic() - started, 2)
     return replace(_with(report, carried), migrated=migrated, seconds=seconds)
+
+
+def _taken_away(at: psycopg.Connection, manifest: dict[str, Any]) -> Carried:
+    """What was taken away in the database at hand, as far as the manifest tells."""
+    known = manifest.get("taken", {})
+    return taken.look(at, known, made_at=manifest["made_at"]).told()
 
 
 def _with(report: RestoreReport, taken_away: Carried) -> RestoreReport:
@@ -202,15 +218,7 @@ def _beside(real: dict[str, Any]) -> Iterator[str]:
 def _load(path: Path, target: dict[str, Any], manifest: dict[str, Any], *, progress: bool) -> None:
     """Feed the dump to pg_restore, and compare what is there then. Raises Unfaithful."""
     with connected(target) as at:
-        for extension in manifest["extensions"]:
-            try:
-                query = sql.SQL("CREATE EXTENSION IF NOT EXISTS {}")
-                at.execute(query.format(sql.Identifier(extension)))
-            except psycopg.errors.InsufficientPrivilege:
-                raise OwnerProblem(
-                    f"The owner may not make the extension {extension}: have a superuser run "
-                    f"CREATE EXTENSION {extension} in template1."
-                ) from None
+        extend(at, dict.fromkeys(manifest["extensions"], True))
         program = clients.matching("pg_restore", at.info.server_version // 10_000)
     with (
         tqdm(

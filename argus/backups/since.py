@@ -10,19 +10,37 @@ import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import Any
 
 import psycopg
 from psycopg import sql
 
-#: Which rows say that something was taken away, by the time at which the backup was made. Rows of
-#: the ledger that a rebuild leaves, or the end of old rows, are no purges.
+#: Which rows say that something was taken away. Rows of the ledger that a rebuild leaves, or the
+#: end of old rows, are no purges.
 TAKEN = {
-    "memory_purgeledger": "created_at > %s AND NOT counts ?| ARRAY['rebuild', 'ledger_of']",
-    "memory_purgeproof": "created_at > %s",
-    "memory_rejectedfact": "created_at > %s AND lifted_at IS NULL",
-    "memory_accesskey": "revoked_at > %s",
+    "memory_purgeledger": "NOT counts ?| ARRAY['rebuild', 'ledger_of']",
+    "memory_purgeproof": "true",
+    "memory_rejectedfact": "lifted_at IS NULL",
+    "memory_accesskey": "revoked_at IS NOT NULL",
 }
+
+#: When that was, by the row. Asked of a backup alone that does not say which rows it has.
+WHEN = {"memory_accesskey": "revoked_at"}
+
+#: Rows of one table that a backup names as known to it.
+# Why: a manifest is read whole. Where there are more, a dry run goes by the time at which the
+# backup was made; what is carried over is always told by the rows themselves.
+KNOWN_MAX = 10_000
+
+# Why both: a house that came back in two places gave the same numbers twice.
+KNOWN = """
+EXISTS (SELECT FROM unnest(%s::bigint[], %s::timestamptz[]) AS known (id, at)
+    WHERE known.id = t.id AND known.at = t.created_at)
+"""
+
+#: Rows by table, each by its number and when it was made.
+Known = Mapping[str, Sequence[tuple[int, str]]]
 
 # Of two databases of one house the first migration ran at one moment.
 BORN = "SELECT applied FROM public.django_migrations ORDER BY id LIMIT 1"
@@ -73,14 +91,38 @@ class Since:
         return Carried(tuple(map(_purged, purges)), len(facts), len(keys))
 
 
-def look(at: psycopg.Connection, made_at: str) -> Since:
-    """What was taken away in this database after that moment."""
+def known(at: psycopg.Connection, *, most: int | None = None) -> Known:
+    """What this database knows to be taken away; without tables that have more than `most` rows."""
+    found = {}
+    for table, where in TAKEN.items():
+        if _columns(at, table):
+            query = f"SELECT id, created_at FROM public.{table} WHERE {where} ORDER BY id LIMIT %s"
+            rows = at.execute(query.encode(), [most if most is None else most + 1]).fetchall()
+            if most is None or len(rows) <= most:
+                found[table] = [(pk, made.isoformat()) for pk, made in rows]
+    return found
+
+
+def look(at: psycopg.Connection, but: Known, *, made_at: str | None = None) -> Since:
+    """What was taken away in this database `but` what the backup knows. Of a table that is not
+    named there: after that moment, or all.
+
+    No clock tells this where it counts: a purge that runs while a backup begins has begun before,
+    and the two may go by the clocks of two machines.
+    """
     columns = {table: _columns(at, table) for table in (*TAKEN, "django_migrations")}
     rows = {}
     for table, where in TAKEN.items():
+        values: list[Any] = []
+        if table in but:
+            where += f" AND NOT {KNOWN}"
+            values = [[pk for pk, _ in but[table]], [made for _, made in but[table]]]
+        elif made_at is not None:
+            where += f" AND {WHEN.get(table, 'created_at')} > %s"
+            values = [made_at]
         if columns[table]:
             query = f"SELECT to_jsonb(t) FROM public.{table} t WHERE {where} ORDER BY id"
-            rows[table] = [row for (row,) in at.execute(query.encode(), [made_at])]
+            rows[table] = [row for (row,) in at.execute(query.encode(), values)]
     born = at.execute(BORN).fetchone() if columns["django_migrations"] else None
     return Since(rows, columns, born)
 
@@ -96,14 +138,19 @@ def carry(since: Since, at: psycopg.Connection) -> Carried:
         ).rowcount
         if since.born is None or at.execute(BORN).fetchone() != since.born:
             return Carried(keys=keys)
-        known = {pk for (pk,) in at.execute("SELECT id FROM public.memory_purgeledger")}
-        _insert(at, since, "memory_purgeledger", "true")
+        made = since.rows.get("memory_purgeledger", ())
+        purges = _insert(at, since, "memory_purgeledger", made, "true")
+        proofs = [
+            {**row, "ledger_id": purges.get(row["ledger_id"], row["ledger_id"])}
+            for row in since.rows.get("memory_purgeproof", ())
+            if row["ledger_id"] in purges or row["ledger_id"] not in {one["id"] for one in made}
+        ]
         _insert(
-            at, since, "memory_purgeproof",
+            at, since, "memory_purgeproof", proofs,
             "EXISTS (SELECT FROM public.memory_purgeledger l WHERE l.id = one.ledger_id)",
         )  # fmt: skip
         facts = _insert(
-            at, since, "memory_rejectedfact",
+            at, since, "memory_rejectedfact", since.rows.get("memory_rejectedfact", ()),
             "(SELECT count(*) FROM public.memory_principal p"
             " WHERE p.id IN (one.owner_id, one.principal_id)) ="
             " (CASE WHEN one.owner_id = one.principal_id THEN 1 ELSE 2 END)"
@@ -114,10 +161,10 @@ def carry(since: Since, at: psycopg.Connection) -> Carried:
         at.execute(
             "UPDATE public.memory_rejectedfact f SET rejection_id = NULL WHERE id = ANY(%s) AND NOT"
             " EXISTS (SELECT FROM public.memory_gaterejection g WHERE g.id = f.rejection_id)",
-            [list(facts)],
+            [list(facts.values())],
         )
-        purges = [row for row in since.rows["memory_purgeledger"] if row["id"] not in known]
-        return Carried(_back(purges, at), len(facts), keys)
+        told = [{**row, "id": purges.get(row["id"], row["id"])} for row in made]
+        return Carried(_back(told, at), len(facts), keys)
 
 
 def _columns(at: psycopg.Connection, table: str) -> str:
@@ -125,19 +172,27 @@ def _columns(at: psycopg.Connection, table: str) -> str:
     return row[0] if row is not None else ""
 
 
-def _insert(at: psycopg.Connection, since: Since, table: str, where: str) -> set[int]:
-    """The ids of the rows of this table that were not here and are now; none where the tables are
-    of two forms."""
-    rows = since.rows.get(table, ())
+def _insert(
+    at: psycopg.Connection,
+    since: Since,
+    table: str,
+    rows: Sequence[Mapping[str, Any]],
+    where: str,
+) -> dict[int, int]:
+    """Write these rows down; the numbers that they have here, by those that they had. A number that
+    is another's here is not taken. None where the tables are of two forms."""
     if not rows or since.columns[table] != _columns(at, table):
-        return set()
+        return {}
+    here = {pk for (pk,) in at.execute(f"SELECT id FROM public.{table}".encode())}
+    free = count(max(*here, *(row["id"] for row in rows), 0) + 1)
+    numbers = {row["id"]: next(free) if row["id"] in here else row["id"] for row in rows}
     query = (
         f"INSERT INTO public.{table} SELECT one.* FROM"
         f" jsonb_populate_recordset(NULL::public.{table}, %s::jsonb) one"
-        f" WHERE {where} AND NOT EXISTS (SELECT FROM public.{table} h WHERE h.id = one.id)"
-        " ORDER BY one.id RETURNING id"
+        f" WHERE {where} ORDER BY one.id RETURNING id"
     )
-    made = {pk for (pk,) in at.execute(query.encode(), [json.dumps(rows)])}
+    told = json.dumps([{**row, "id": numbers[row["id"]]} for row in rows])
+    made = {pk for (pk,) in at.execute(query.encode(), [told])}
     if made:
         # The next number is a new one.
         at.execute(
@@ -145,7 +200,7 @@ def _insert(at: psycopg.Connection, since: Since, table: str, where: str) -> set
                 "SELECT setval(pg_get_serial_sequence({name}, 'id'), (SELECT max(id) FROM {table}))"
             ).format(name=sql.Literal(f"public.{table}"), table=sql.Identifier("public", table))
         )
-    return made
+    return {was: pk for was, pk in numbers.items() if pk in made}
 
 
 def _back(rows: Sequence[Mapping[str, Any]], at: psycopg.Connection) -> tuple[Purged, ...]:

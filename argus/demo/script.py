@@ -22,6 +22,8 @@ NAME = "scripted-demo"
 
 #: What is said in the unit -> the files with the replies to it, one a try; the last one stays.
 # Why two of the last: by its second try a person has refused to learn what it makes up again.
+# What the local distiller quotes of a unit its reply says as well: who replays the story asks that
+# one, and finds nothing that it would have learned beside.
 REPLIES = {
     "Should we move the queue to Kafka one day?": ("open-question.txt",),
     "https://docs.example.net/payments/sandbox": ("cut-off.txt",),

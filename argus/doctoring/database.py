@@ -1,4 +1,5 @@
-"""The doctor in the database: server, roles, what it refuses, migrations, clock, standby.
+"""The doctor in the database: server, roles, throwaway databases, what it refuses, migrations,
+clock, standby.
 
 Asks, changes nothing. Knows nothing about what stands in the rows.
 """
@@ -6,13 +7,14 @@ Asks, changes nothing. Knows nothing about what stands in the rows.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
+import psycopg
 from django.conf import settings
 from django.db import connection
 
-from argus import owner, probes
-from argus.doctoring.row import Row, bounded
+from argus import owner, probes, scratch
+from argus.doctoring.row import ANSWER_SECONDS, CONNECT_SECONDS, Row, bounded
 from memory import guards, reading
 
 #: Seconds by which the clocks of the database and of this machine may differ before somebody should
@@ -60,6 +62,50 @@ def _judge(name: str, well: str, found: list[str], begin: str) -> Row:
             what, _, fix = sentence.partition(": ")
             return Row(name, "fail", f"{what}.", fix)
     return Row(name, "ok", well)
+
+
+#: What each new database is a copy of.
+TEMPLATE = "template1"
+
+MAKER_SQL = """
+SELECT r.rolname, r.rolsuper, r.rolcreatedb, (SELECT array_agg(extname::text) FROM pg_extension),
+    (SELECT array_agg(DISTINCT name::text) FROM pg_available_extension_versions WHERE trusted)
+FROM pg_roles r
+WHERE r.rolname = %(owner)s OR %(owner)s = '' AND r.oid = (
+    SELECT datdba FROM pg_database WHERE datname = %(database)s)
+"""
+
+
+def throwaway() -> Iterator[Row]:
+    """Whether the owner can make the databases that `rebuild`, `eval` and `restore` work in."""
+    told = settings.OWNER_DATABASE
+    at = told or connection.settings_dict
+    options = {"connect_timeout": CONNECT_SECONDS, **at["OPTIONS"]}
+    values = {"owner": told["USER"] if told else "", "database": connection.settings_dict["NAME"]}
+    try:
+        with scratch.connected({**at, "NAME": TEMPLATE, "OPTIONS": options}) as template:
+            template.execute(f"SET statement_timeout = '{ANSWER_SECONDS}s'".encode())
+            found = template.execute(MAKER_SQL, values).fetchone()
+    except psycopg.OperationalError:
+        # A pooler may lead to one database alone; whether another one answers is the row above.
+        found = None
+    if found is None:
+        yield Row("throwaway", "ok", f"not looked at: nobody lets us into {TEMPLATE} here")
+        return
+    role, superuser, may_make, has, trusted = found
+    at_hand = {*(has or ()), *(owner.EXTENSIONS if superuser else trusted or ())}
+    yield judge_throwaway(str(role), may_make=superuser or may_make, at_hand=at_hand)
+
+
+def judge_throwaway(role: str, *, may_make: bool, at_hand: Collection[str]) -> Row:
+    """What it means that the owner may make databases, and has these extensions in them. Pure."""
+    lacks = [name for name, needed in owner.EXTENSIONS.items() if needed and name not in at_hand]
+    fixes = [] if may_make else [f"ALTER ROLE {role} CREATEDB"]
+    fixes += [f"CREATE EXTENSION {name} in {TEMPLATE}" for name in lacks]
+    if fixes:
+        what = f"{role} cannot make a throwaway database: rebuild, eval and restore do not work."
+        return Row("throwaway", "warn", what, f"Have a superuser run {', and '.join(fixes)}.")
+    return Row("throwaway", "ok", f"{role} may make databases with all that is needed")
 
 
 def migrations() -> Iterator[Row]:

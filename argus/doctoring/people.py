@@ -6,7 +6,7 @@ Asks, changes nothing. Tells of a key its prefix alone.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db.models import Q
@@ -55,7 +55,11 @@ def keys() -> Iterator[Row]:
         yield Row("keys", "warn", told, fix)
     if idle:
         yield Row("keys", "warn", f"Not used for {IDLE_DAYS_MAX} days: {_named(idle)}.", fix)
-    if not any("capture" in key.scopes for key in held):
+    if not held:
+        # Nobody was wired yet, so that nothing is missing.
+        what = "none yet: `make up` makes the first one, or manage.py createkey"
+        yield Row("keys", "ok", what)
+    elif not any("capture" in key.scopes for key in held):
         fix = "Run manage.py createkey --scope capture,recall; `make up` makes the first one."
         yield Row("keys", "warn", "No key may capture: hooks have no way in.", fix)
     elif not (useless or unused or idle):
@@ -72,17 +76,22 @@ def hooks() -> Iterator[Row]:
     now = timezone.now()
     with bounded():
         posted = last_posts()[1]
-        asked = (
-            Injection.objects.as_pipeline()
-            .filter(Q(mode="prompt") | Q(mode="context"))
-            .order_by("-created_at")
-            .values_list("created_at", flat=True)
-            .first()
-        )
+        held = AccessKey.objects.filter(revoked_at=None)
+        # What asks by no key is no hook: the command and the demo ask, too.
+        asked = _last_recall() if held.filter(last_used_at__isnull=False).exists() else None
+        # `argus-hook install` makes a key of the one that it is given.
+        installed = held.filter(parent__isnull=False).exists()
     heard = max((at for at in (posted, asked) if at), default=None)
+    if heard is None and not installed:
+        what = (
+            f"none was heard of yet: the line at {settings.ARGUS.url}/hook/ installs one, and"
+            " `argus-hook doctor` tells what keeps it"
+        )
+        yield Row("hook", "ok", what)
+        return
     if heard is None:
-        fix = f"Install one where agents work: the line at {settings.ARGUS.url}/hook/."
-        yield Row("hook", "warn", "No hook was ever heard of.", fix)
+        fix = "Run `argus-hook doctor` where agents work."
+        yield Row("hook", "warn", "A hook was given a key and was never heard of.", fix)
         return
     told = age(max(0.0, (now - heard).total_seconds()))
     if now - heard > timedelta(hours=HEARD_HOURS):
@@ -93,6 +102,15 @@ def hooks() -> Iterator[Row]:
         yield Row("hook", "warn", f"Hooks ask for recall ({told} ago) and capture nothing.", fix)
     else:
         yield Row("hook", "ok", f"heard of {told} ago")
+
+
+def _last_recall() -> datetime | None:
+    """When an agent's prompt, or a session's beginning, was last asked about."""
+    rows = Injection.objects.as_pipeline().filter(Q(mode="prompt") | Q(mode="context"))
+    found: datetime | None = (
+        rows.order_by("-created_at").values_list("created_at", flat=True).first()
+    )
+    return found
 
 
 def impact() -> Iterator[Row]:

@@ -16,17 +16,15 @@ from django.utils import timezone
 from django_q.models import Schedule
 
 from argus import schedules, scratch
-from argus.answers import AWAY_MINUTES_MIN, PASSES_MISSED_MAX, WORKER_FIX
+from argus.answers import WORKER_FIX, away_after
 from argus.doctoring.row import Row, bounded
 from memory import checks, findings
 from memory.health import parked
+from memory.measures import BY_WORKERS, here, restored_at
 from memory.models import Act, RawItem, StageRun
 from memory.proof import unfinished
 from memory.queued import queue as look_at_queue
 from memory.templatetags.argus import age
-
-#: By what a worker, and no person or program beside it, began a run.
-BY_WORKERS = ("schedule", "page")
 
 #: Latest runs among which a worker's last sign of life is looked for.
 RUNS_LOOKED_AT = 50
@@ -58,7 +56,8 @@ def worker() -> Iterator[Row]:
     with bounded():
         latest = StageRun.objects.filter(trigger_source__in=BY_WORKERS).exclude(status="waiting")
         ids = list(latest.order_by("-pk").values_list("pk", flat=True)[:RUNS_LOOKED_AT])
-        seen = StageRun.objects.filter(pk__in=ids).aggregate(at=Max("heartbeat_at"))["at"]
+        beat = StageRun.objects.filter(pk__in=ids).aggregate(at=Max("heartbeat_at"))["at"]
+        seen = here(beat, restored_at())
         due = Schedule.objects.filter(name__in=settings.SCHEDULES).order_by("next_run")
         first_due = due.values_list("next_run", flat=True).first()
         with connection.cursor() as cursor:
@@ -72,8 +71,7 @@ def judge_worker(
 ) -> Row:
     """What it means that a worker was seen then, that the next schedule is due then, and whether
     one is connected. Pure."""
-    every = timedelta(minutes=settings.ARGUS.process_every_minutes)
-    patience = max(PASSES_MISSED_MAX * every, timedelta(minutes=AWAY_MINUTES_MIN))
+    patience = away_after(timedelta(minutes=settings.ARGUS.process_every_minutes))
     late = first_due is not None and now - first_due > patience
     if connected and not late and (seen is None or now - seen > patience):
         # It has just begun, and its first pass is still to come.

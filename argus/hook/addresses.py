@@ -70,7 +70,7 @@ class Address:
             self.host, colon, port = authority.partition(":")
             sound = True
         if port:
-            sound = sound and port.isdigit() and 0 < int(port[:6]) < 65_536
+            sound = sound and port.isdigit() and len(port) <= 5 and 0 < int(port) < 65_536
         if not (sound and self.host):
             raise Away("address", detail="ARGUS_URL has no host, or no port that can be")
         self.port = int(port or (443 if self.secure else 80))

@@ -31,7 +31,8 @@ from memory.web.viewer import Viewer
 WORD = "purge"
 
 #: Raw items that are purged by a page, at most.
-# Why: a browser waits for it and for its proof; the command shows how far it is by ending.
+# Why: a browser waits for it and for its proof. Who gives up, or a proxy that does, stops nothing:
+# the server goes on to the end, and a server that dies then leaves a purge that `finish` finds.
 ITEMS_MAX = 5_000
 
 #: Notes, items and purges that are listed.
@@ -88,8 +89,12 @@ def seen(what: record.Reach | record.Plan) -> str:
 def _answered(request: HtmxHttpRequest, done: whole.Outcome) -> HttpResponse:
     ledger = PurgeLedger.objects.get(pk=done.ledger)
     said = "Gone, and proved." if done.proved else "Gone; look what its proof says."
+    forbade_nothing = request.POST.get("forbid") == "on" and not done.forbidden + done.known
+    if forbade_nothing:
+        said += " Nothing was forbidden: no note came of it."
     to = f"{reverse('admin:purge')}?done={done.ledger}"
-    told = _done(ledger) | {"paths": done.paths}
+    to_do = whole.to_do(done.proof, forbade_nothing=forbade_nothing)
+    told = _done(ledger) | {"paths": done.paths, "to_do": to_do}
     return answer(request, "argus/_purge_done.html", told, to=to, said=said)
 
 
@@ -109,6 +114,7 @@ def _reach(given: QueryDict, viewer: Viewer) -> dict[str, Any]:
         "listed_max": LISTED_MAX,
         "folders": whole.folders(),
         "word": WORD,
+        "no_note": "" if reached.notes else whole.NO_NOTE,
         "too_many": len(reached.items) > ITEMS_MAX,
         "reason_max": REASON_CHARACTERS_MAX,
     }
@@ -121,6 +127,7 @@ def _done(ledger: PurgeLedger, folders: tuple[Path, ...] = ()) -> dict[str, Any]
         "purge": ledger,
         "proof": shown,
         "state": whole.state(shown),
+        "to_do": whole.to_do(shown) if shown else [],
         "paths": proof.named(shown, folders) if shown else [],
         "counts": sorted(ledger.counts.get("tables", {}).items()),
         "beyond": whole.BEYOND,

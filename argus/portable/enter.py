@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from django.db import DataError, transaction
+from django.db import DataError, IntegrityError, transaction
+from django.db.models import F, Q
 from django.utils import timezone
 from tqdm import tqdm
 
@@ -36,7 +37,7 @@ from memory.gate import CONTENT_CHARACTERS_MAX
 from memory.identities import Known
 from memory.intake import Incoming, Invalid
 from memory.keeping import pin
-from memory.models import Feedback, Principal, RejectedFact
+from memory.models import Feedback, Principal, RejectedFact, Session
 from memory.models.note import FEEDBACKS
 from memory.models.record import CONFIDENTIALITIES, KINDS, VISIBILITIES
 from memory.stages.capture import capture
@@ -92,18 +93,22 @@ class Entering:
         self.me, self.names, self.shared, self.facts = me, names, shared, facts
         self.report = EnterReport(dry_run=dry_run)
         self.counts: Counter[str] = Counter()
+        self._ended = False
         self._known = Known() if dry_run else None
         self._batch: list[tuple[Any, Incoming | Invalid]] = []
         self._characters = 0
 
     def take(self, line: Line) -> None:
         """One line, whatever it is."""
+        # What stands behind the end was written by nobody's export.
+        self.report.whole &= not self._ended
         if line.told is None:
             self._bad(line, line.wrong)
             return
         kind = line.told["kind"] if line.told["kind"] in KNOWN else OTHER
         if kind == "end":
-            self.report.whole = line.told.get("counts") == dict(self.counts)
+            told = line.told.get("counts") == dict(self.counts)
+            self.report.whole, self._ended = told and not self._ended, True
             return
         self.counts[kind] += 1
         if kind == "raw_item":
@@ -111,11 +116,21 @@ class Entering:
             return
         self.flush()
         try:
-            # What PostgreSQL cannot hold costs its own line alone.
-            with transaction.atomic():
-                self._told(kind, line.told)
+            self._once_more(kind, line.told)
         except DataError:
+            # What PostgreSQL cannot hold costs its own line alone.
             self._bad(line, "holds what no row can hold")
+        except IntegrityError:
+            self._bad(line, "another import brought it at the same time: import the file again")
+
+    def _once_more(self, kind: str, told: dict[str, Any]) -> None:
+        """Who comes second with a row looks again, and finds it known."""
+        try:
+            with transaction.atomic():
+                self._told(kind, told)
+        except IntegrityError:
+            with transaction.atomic():
+                self._told(kind, told)
 
     def _bad(self, line: Line, reason: str) -> None:
         self.report.bad += 1
@@ -153,8 +168,9 @@ class Entering:
             if outcome.id is None:
                 continue
             self.names.put("raw_item", name, outcome.id)
-            if isinstance(one, Incoming) and one.kind == "turn" and not outcome.duplicate:
-                self.names.put("session", one.session, one.original_timestamp or "")
+            if isinstance(one, Incoming) and one.kind == "turn":
+                # Known ones, too: an import that was killed ended none of its sessions.
+                self.names.put("session", one.session, "")
 
     def _note(self, told: dict[str, Any]) -> None:
         came = bring(told, self.names, me=self.me, now=timezone.now(), dry_run=self.report.dry_run)
@@ -210,10 +226,13 @@ class Entering:
         return "made"
 
     def end_sessions(self, now: datetime) -> None:
-        """Sessions that ended long ago are over: their tails may close."""
-        for session, last in self.names.all("session"):
-            at = moment(last)
-            if session and (at is None or now - at > timedelta(minutes=TIME_GAP_MINUTES)):
+        """Sessions whose last turn here was said long ago are over: their tails may close."""
+        before = now - timedelta(minutes=TIME_GAP_MINUTES)
+        for session, _ in self.names.all("session"):
+            rows = Session.objects.filter(owner=self.me, key=session)
+            goes_on = rows.filter(last_turn_at__gte=before)
+            unended = rows.filter(Q(ended_at=None) | Q(ended_at__lt=F("last_captured_at")))
+            if session and unended.exists() and not goes_on.exists():
                 end = SessionEnd(session, "imported")
                 capture([], owner=self.me, now=now, session_end=end)
 
@@ -261,6 +280,8 @@ def _head(path: Path, line: Line | None) -> None:
 @transaction.atomic
 def _tell(report: EnterReport, me: Principal, *, now: datetime) -> None:
     made = {"raw_items": report.raw_items["stored"], "notes": report.notes["made"]}
+    made |= {f"{kind}s": report.others[f"{kind} made"] for kind in ("pin", "rejected_fact")}
+    made |= {"feedback": report.others["feedback made"]}
     if any(made.values()):
         record_act(me, "import", "data", now=now, detail=made)
 

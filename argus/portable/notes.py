@@ -16,6 +16,7 @@ from django.db import transaction
 
 from argus.portable.lines import Names, moment, number, text, texts
 from memory import gate, rejected
+from memory.attribution import Registry
 from memory.llm.ports import Candidate, Passage, Usage
 from memory.making import ITEM_KINDS, Unit, make_note, write_rejections
 from memory.models import Evidence, GateRejection, Note, Principal, Project, RawItem
@@ -174,8 +175,7 @@ def _make(
     if since := _since(told, items):
         note.valid_from = since
     note.valid_to = moment(told.get("valid_to"))
-    project = Project.objects.filter(name=text(told.get("project"))).first()
-    note.project = project or note.project
+    note.project = _project(text(told.get("project"))) or note.project
     edges = [edge, *_further(note, spans, items, grounded)]
     for one in edges:
         one.origin, one.created_at = IMPORTED, now
@@ -183,6 +183,14 @@ def _make(
     Evidence.objects.bulk_create(edges)
     index_notes(only=[note.pk])
     return note.pk
+
+
+def _project(name: str) -> Project | None:
+    """The project that is called so here, if there is one: an alias, and one that was merged, is
+    the project that it is read as, as it is for capture."""
+    called = Registry.load().names.get(name, name)
+    found: Project | None = Project.objects.filter(name=called).first()
+    return found
 
 
 def _as_told(told: dict[str, Any], name: str) -> str:

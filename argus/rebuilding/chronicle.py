@@ -22,14 +22,19 @@ KINDS = (
     "come",
     "segment",
     "distill",
+    "stay",
     "index",
     "embed",
     "dedup",
     "lost",
     "run",
     "act",
+    "stay_of_act",
     "purge",
 )
+
+#: Looks whether a note is there about which people decided: nothing is done again by them.
+STAY = ("stay", "stay_of_act")
 
 #: What people do that something above the raw items follows from: kind of thing, verb.
 FOLLOWED = {
@@ -170,6 +175,19 @@ WHERE one.at <= (SELECT max(l.created_at) FROM public.memory_purgeledger l
         WHERE v.created_at = one.at AND one.note IN (v.note_id, v.target_id))
 """
 
+# Notes about which people decided: where nothing makes one again it stays, and what they did with
+# it is done again. Those that an earlier rebuild did not make again are there from the beginning.
+STAYS = """
+SELECT n.created_at, n.id, EXISTS (SELECT FROM was.memory_act a WHERE a.created_at = n.created_at)
+FROM was.memory_note n WHERE NOT EXISTS (SELECT FROM was.unmade u WHERE u.note = n.id)
+    AND n.id IN (
+        SELECT it.id FROM was.memory_act a JOIN was.memory_note it ON it.id::text = a.reference
+        WHERE a.kind = 'note' AND a.verb = ANY(%(notes)s)
+        UNION SELECT unnest(ARRAY[v.note_id, v.target_id])
+        FROM was.memory_act a JOIN was.memory_dedupverdict v ON v.id::text = a.reference
+        WHERE a.kind = 'verdict' AND a.verb = ANY(%(verdicts)s))
+"""
+
 # Where all that is made is gone: the runs that made it, each as a whole.
 RUNS = """
 SELECT started_at, id, stage FROM public.memory_stagerun
@@ -191,6 +209,9 @@ def _all() -> Iterator[Event]:
         yield Event(at, "come", 0, unit)
     for at, note in ask(LOST):
         yield Event(at, "lost", 0, str(note))
+    said = {"notes": list(FOLLOWED["note"]), "verdicts": list(FOLLOWED["verdict"])}
+    for at, note, by_act in ask(STAYS, **said):
+        yield Event(at, STAY[by_act], 0, str(note))
     for at, session, run, first in ask(SEGMENT):
         yield Event(at, "segment", first or 0, str(session), run)
     for order, (at, unit, run, _, _) in enumerate(ask(DISTILL)):

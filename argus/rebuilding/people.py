@@ -7,7 +7,8 @@ the stages.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 from uuid import UUID
 
@@ -23,6 +24,7 @@ from memory.errors import NotFound, RefusedError
 from memory.making import load
 from memory.models import (
     GateRejection,
+    Group,
     PathRule,
     Principal,
     Project,
@@ -31,6 +33,14 @@ from memory.models import (
 )
 from review import holds, rejections
 from review.grounding import Words, borne_out, candidate_of
+
+#: Whose things an act may be about, by its kind of thing: queries of `named`, the references.
+OWNERS = {
+    "note": "SELECT DISTINCT owner_id FROM was.memory_note WHERE id = ANY(%(named)s::uuid[])",
+    "verdict": "SELECT DISTINCT n.owner_id FROM was.memory_dedupverdict v JOIN was.memory_note n"
+    " ON n.id IN (v.note_id, v.target_id) WHERE v.id = ANY(%(named)s::bigint[])",
+    "unit": "SELECT DISTINCT owner_id FROM was.memory_episode WHERE unit_key = ANY(%(named)s)",
+}
 
 
 def act(event: Event) -> None:
@@ -47,8 +57,40 @@ def act(event: Event) -> None:
         raise NotFound(f"no principal {event.detail['by']}")
     if kind == "verdict":
         _number_verdict(int(event.subject), told(event))
-    with through(event.detail["door"]):
+    with through(event.detail["door"]), _allowed(event, by):
         _VERBS[kind, verb](event, by)
+
+
+def disband() -> None:
+    """Take everybody out of their teams: who is together today says nothing about then."""
+    Principal.groups.through.objects.all().delete()
+
+
+@contextmanager
+def _allowed(event: Event, by: Principal) -> Iterator[None]:
+    """Inside, `by` is in a team with those whose things this act names, and with nobody else: that
+    is what it was allowed then, and of whom nothing was touched is not touched now."""
+    acts = ask(
+        "SELECT kind, reference FROM was.memory_act WHERE created_at = %(at)s"
+        " AND principal_id = %(by)s",
+        at=event.at,
+        by=by.pk,
+    )
+    named: dict[str, list[str]] = {kind: [] for kind in OWNERS}
+    for kind, reference in acts:
+        named.setdefault(kind, []).append(reference)
+    owners = {
+        owner for kind, query in OWNERS.items() for (owner,) in ask(query, named=named[kind])
+    } - {by.pk}
+    if owners:
+        # With a number of its own: those of the house are taken.
+        team, _ = Group.objects.get_or_create(pk=FRESH_FROM, defaults={"name": "then"})
+        team.members.set([by.pk, *owners])
+    try:
+        yield
+    finally:
+        if owners:
+            disband()
 
 
 def _number_verdict(number: int, said: Mapping[str, Any]) -> None:

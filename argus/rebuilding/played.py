@@ -14,14 +14,14 @@ from uuid import UUID
 
 from django.db import transaction
 
-from argus.rebuilding.chronicle import Event
+from argus.rebuilding.chronicle import STAY, Event
+from argus.rebuilding.earlier import is_kept, is_kept_verdict, keep_unmade
 from argus.rebuilding.letgone import end_session, forget_looks, shown_again
-from argus.rebuilding.people import act, told, undo_registry
+from argus.rebuilding.people import act, disband, told, undo_registry
 from argus.rebuilding.ports import Asked, Recorded, said_by
 from argus.rebuilding.record import FRESH_FROM, arrived, ask
 from argus.rebuilding.unmade import (
     COUNTED,
-    UNMADE,
     attribute_as_it_was,
     borders_as_they_were,
     come_as_they_were,
@@ -32,7 +32,7 @@ from argus.rebuilding.unmade import (
     judged_as_it_was,
     keep_confidence,
     keep_parked,
-    keep_unmade,
+    note_as_it_was,
     purged_since,
     unit_as_it_was,
     verdict_as_it_was,
@@ -47,6 +47,7 @@ from memory.searchtexts import index_notes
 from memory.stages.dedup import judge_note
 from memory.stages.distill import distill_unit
 from memory.stages.segment import segment_session
+from memory.verifying.judged import UNMADE
 
 #: When a refusal is the one that it was.
 REFUSED = (
@@ -58,8 +59,8 @@ REFUSED = (
 
 @dataclass
 class Played:
-    """What was done: events by kind; units whose reply is not in the log and that stay as they
-    were; what could not be done again, and why."""
+    """What was done: events by kind; what nothing makes again and stays as it was (units whose
+    reply is not in the log, notes about which people decided); what could not be done, and why."""
 
     events: Counter[str] = field(default_factory=Counter)
     not_kept: list[str] = field(default_factory=list)
@@ -72,6 +73,7 @@ def play(events: Sequence[Event], *, over: Callable[[Event], object]) -> Played:
     runs = {run.pk: run for run in StageRun.objects.all()}
     edited = _edited(events)
     undo_registry(events)
+    disband()
     keep_unmade()
     keep_parked()
     before: datetime | None = None
@@ -84,7 +86,7 @@ def play(events: Sequence[Event], *, over: Callable[[Event], object]) -> Played:
                 _do(event, runs.get(event.run or 0), done)
             except ArgusError as error:
                 done.troubles.append(f"{event.kind} {event.subject}: {error}")
-            done.events[event.kind] += 1
+            done.events[event.kind] += event.kind not in STAY
             over(event)
     forget_looks()
     if done.events["run"] and before:
@@ -109,12 +111,16 @@ def _do(event: Event, run: StageRun | None, done: Played) -> None:
     elif event.kind == "purge":
         forget_centroids(event.at)
         keep_confidence(event.at)
+    elif event.kind in STAY:
+        if note_as_it_was(event.subject):
+            done.not_kept.append(f"note {event.subject}")
     elif event.kind == "lost":
         happen_as_it_did(event.subject, event.at)
     elif event.kind == "come":
         come_as_they_were(event.subject, event.at)
     elif event.kind == "act":
-        if is_gone(event.detail["kind"], event.subject, event.at):
+        kind = event.detail["kind"]
+        if is_gone(kind, event.subject, event.at) or is_kept(kind, event.subject, event.order):
             return
         act(event)
         _renumber_judged()
@@ -253,6 +259,8 @@ def _dedup(event: Event, run: StageRun) -> None:
         verdict, target, reasoning, model_asked=asked, model_real=real, prompt_version=version
     )
     number = int(event.detail["verdict"])
+    if is_kept_verdict(number):
+        return
     purged = purged_since(event.at)
     try:
         with transaction.atomic(), answering(Recorded(judged=said)), shown_again(number):

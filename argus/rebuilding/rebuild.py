@@ -8,7 +8,7 @@ at any moment, the house is the old one or the new one.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -21,12 +21,21 @@ from argus.rebuilding import chronicle, settled
 from argus.rebuilding.compared import Difference, compare
 from argus.rebuilding.gathered import gather
 from argus.rebuilding.played import Played, play
-from argus.rebuilding.record import bring, furnish
+from argus.rebuilding.record import ask, bring, furnish
 from argus.scratch import scratch
 from memory.models import Principal
 
 #: Troubles and units that are named.
 NAMED_MAX = 20
+
+# In the throwaway database: what waits about notes that were not made again, itself included.
+HOLDS = """
+SELECT v.id FROM was.memory_dedupverdict v WHERE v.status = 'pending'
+    AND NOT EXISTS (SELECT FROM public.memory_dedupverdict again WHERE again.id = v.id)
+    AND EXISTS (SELECT FROM was.memory_note n WHERE n.id IN (v.note_id, v.target_id)
+        AND NOT EXISTS (SELECT FROM public.memory_note again WHERE again.id = n.id))
+ORDER BY v.id
+"""
 
 
 @dataclass(frozen=True)
@@ -35,11 +44,14 @@ class Report:
 
     events: Mapping[str, int]
     difference: Difference
-    #: Units whose reply is not in the log: they stay as they were.
+    #: What nothing makes again and stays as it was: units whose reply is not in the log, and notes
+    #: about which people decided, with what they decided.
     not_kept: tuple[str, ...]
     #: What could not be done again, and why.
     troubles: tuple[str, ...]
     counts: Mapping[str, int]
+    #: What waits for a person about notes that are not made again: it is withdrawn with them.
+    holds: tuple[int, ...] = ()
     done: bool = False
 
     @property
@@ -59,6 +71,7 @@ class Report:
             "change": [asdict(one) for one in self.difference.change],
             "not_kept": list(self.not_kept),
             "troubles": list(self.troubles),
+            "holds": list(self.holds),
             "counts": dict(self.counts),
         }
 
@@ -80,14 +93,14 @@ def rebuild(
         events = chronicle.read()
         with tqdm(total=len(events), desc="rebuild", unit=" events", disable=_off(progress)) as bar:
             played = play(events, over=lambda _: bar.update())
-        difference = compare()
+        difference, waiting = compare(), tuple(pk for (pk,) in ask(HOLDS))
         # What could not be done again is missing from what was made: that is nobody's house.
         apply = apply and not played.troubles
         ready = gather() if apply and not difference.nothing else None
-    report = _report(played, difference)
+    report = _report(played, difference, waiting)
     if apply:
         settled.settle(ready, mark, by=by, now=now, reason=reason, counts=dict(report.counts))
-        report = _report(played, difference, done=True)
+        report = replace(report, done=True)
     return report
 
 
@@ -96,7 +109,7 @@ def _off(progress: bool) -> bool | None:
     return None if progress else True
 
 
-def _report(played: Played, difference: Difference, *, done: bool = False) -> Report:
+def _report(played: Played, difference: Difference, holds: tuple[int, ...]) -> Report:
     tables = difference.tables.values()
     counts = {
         "events": sum(played.events.values()),
@@ -105,6 +118,7 @@ def _report(played: Played, difference: Difference, *, done: bool = False) -> Re
         "less": sum(one.less for one in tables),
         "not_kept": len(played.not_kept),
         "troubles": len(played.troubles),
+        "holds_withdrawn": len(holds),
         **{f"notes_{word}": count for word, count in difference.notes.items()},
     }
     return Report(
@@ -113,5 +127,5 @@ def _report(played: Played, difference: Difference, *, done: bool = False) -> Re
         tuple(played.not_kept[:NAMED_MAX]),
         tuple(played.troubles[:NAMED_MAX]),
         counts,
-        done,
+        holds,
     )

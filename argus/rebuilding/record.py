@@ -16,7 +16,7 @@ import psycopg
 from django.db import connection, models
 from psycopg import sql
 
-from argus.owner import EXTENSIONS, as_owner
+from argus.owner import as_owner
 from argus.scratch import connected, owner_of
 from memory.models import (
     Act,
@@ -51,6 +51,7 @@ from memory.models import (
     StageRun,
     TurnVector,
 )
+from memory.verifying.judged import UNMADE
 
 #: Where the rows lie as they were.
 WAS = "was"
@@ -133,6 +134,26 @@ LOOKED_UP: tuple[type[models.Model], ...] = (
     RejectedFact,
     Decision,
 )
+
+# Notes that an earlier rebuild did not make again. Of those that somebody restored since: by which
+# act, and until when they were as that rebuild left them.
+UNMADE_NOTES = f"""
+CREATE TABLE {WAS}.unmade AS SELECT DISTINCT ON (n.id) n.id AS note, a.id AS act,
+    a.created_at AS until
+FROM {WAS}.memory_note n LEFT JOIN {WAS}.memory_act a ON a.kind = 'note' AND a.verb = 'restore'
+    AND a.reference = n.id::text AND a.detail ->> 'was' = %(why)s AND n.retired_reason <> %(why)s
+WHERE n.retired_reason = %(why)s OR a.id IS NOT NULL ORDER BY n.id, a.id DESC
+"""
+
+# What was judged of them before that, which comes over with them.
+KEPT_VERDICTS = f"""
+CREATE TABLE {WAS}.kept AS SELECT id, bool_or(until IS NULL) AS whole, max(until) AS until FROM (
+    SELECT v.id, v.created_at, u.until
+    FROM {WAS}.memory_dedupverdict v JOIN {WAS}.unmade u ON u.note = v.note_id
+    UNION SELECT v.id, v.created_at, u.until
+    FROM {WAS}.memory_dedupverdict v JOIN {WAS}.unmade u ON u.note = v.target_id
+) one WHERE until IS NULL OR created_at <= until GROUP BY id
+"""
 
 #: The first number that a row gets here that the house does not have, and how many a table has for
 #: itself: no two tables have the same.
@@ -218,6 +239,11 @@ def bring(real: dict[str, Any]) -> Mark:
         cursor.execute(f"CREATE INDEX ON {WAS}.memory_evidence (note_id)")
         cursor.execute(f"CREATE INDEX ON {WAS}.memory_episodeturn (raw_item_id)")
         cursor.execute(f"CREATE INDEX ON {WAS}.memory_dedupverdict (note_id)")
+        cursor.execute(f"CREATE INDEX ON {WAS}.memory_act (created_at)")
+        cursor.execute(UNMADE_NOTES, {"why": UNMADE})
+        cursor.execute(KEPT_VERDICTS)
+        for made in ("unmade (note)", "kept (id)"):
+            cursor.execute(f"CREATE INDEX ON {WAS}.{made}")
         cursor.execute("ANALYZE")
         return mark(source.cursor())
 
@@ -250,8 +276,6 @@ def furnish(real: dict[str, Any]) -> None:
     by comparing all. Rows that are made get numbers that no row of the house has.
     """
     with as_owner(), connected(owner_of(real)) as source, connection.cursor() as cursor:
-        for extension in EXTENSIONS:
-            cursor.execute(f"CREATE EXTENSION IF NOT EXISTS {extension}")
         for (statement,) in source.execute(TABLES).fetchall():
             cursor.execute(statement)
         for query in (KEYS, INDEXES):

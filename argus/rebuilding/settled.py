@@ -11,7 +11,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from django.db import connection, models, transaction
+from django.db import connection, models
+from django.db.models import Q
 from django.utils import timezone
 from psycopg import sql
 from psycopg.types.json import Jsonb
@@ -19,21 +20,28 @@ from psycopg.types.json import Jsonb
 from argus.owner import as_owner
 from argus.rebuilding.gathered import NUMBERED, Part, Ready
 from argus.rebuilding.record import FRESH_FROM, WATCHED, Mark, mark, table_of
-from argus.rebuilding.unmade import UNMADE
 from memory.acts import record_act
 from memory.audit import is_alive
 from memory.errors import Conflict
 from memory.models import (
     Claim,
+    Decision,
+    DedupVerdict,
     Note,
     Principal,
     StageRun,
 )
+from memory.purge import patient
 from memory.retire import retire
 from memory.searchtexts import index_notes
+from memory.verifying.judged import UNMADE
 
 #: Bytes read of a table's file at once.
 BLOCK_BYTES = 1 << 16
+
+#: What the decision says of a hold that a rebuild withdrew.
+# Why no `undo`: the next rebuild does again what people did, and this follows from its own rows.
+WITHDRAWN = "rebuild"
 
 
 def refuse_at_work() -> None:
@@ -63,8 +71,8 @@ def settle(
     counts: dict[str, int],
 ) -> None:
     """Put it into the house, with the act that says so: all of it or nothing. Raises Conflict when
-    somebody is at work, or wrote since the house was read."""
-    with as_owner(), transaction.atomic():
+    somebody is at work, wrote since the house was read, or has in hand what this waits for."""
+    with as_owner(), patient():
         with connection.cursor() as cursor:
             tables = ", ".join(table_of(model) for model in WATCHED)
             cursor.execute(f"LOCK TABLE {tables} IN SHARE ROW EXCLUSIVE MODE")
@@ -104,7 +112,25 @@ def _write(
     retire(ready.unmade, reason=UNMADE, now=now)
     # The next rebuild knows them by it, whatever they were retired for before.
     Note.objects.as_pipeline().filter(pk__in=ready.unmade).update(retired_reason=UNMADE)
+    _withdraw_holds(ready, by=by, now=now, reason=reason)
     _find_again(cursor, ready)
+
+
+def _withdraw_holds(ready: Ready, *, by: Principal, now: datetime, reason: str) -> None:
+    """What waits for a person about a note that goes as not made again waits no longer: nobody
+    would ever be asked, and nothing would say so. It can be approved when the note was restored."""
+    rows = DedupVerdict.objects.as_pipeline().filter(
+        Q(note__in=ready.unmade) | Q(target__in=ready.unmade), status="pending"
+    )
+    for row in rows.order_by("pk"):
+        row.status, row.decided_by, row.decided_at = "undone", by, now
+        row.save(update_fields=["status", "decided_by", "decided_at"])
+        Decision.objects.create(
+            verdict=row, principal=by, action=WITHDRAWN, reason=reason,
+            status_before="pending", status_after="undone", created_at=now,
+        )  # fmt: skip
+        detail = {"kind": row.verdict, "before": "pending", "after": "undone"}
+        record_act(by, WITHDRAWN, "verdict", row.pk, now=now, reason=reason, detail=detail)
 
 
 def _move_search(cursor: Any, ready: Ready) -> None:

@@ -2,13 +2,13 @@
 
 A unit whose reply is not in the log any more; a session that lost turns to a purge, whose borders
 were found with all of them there; what was made or judged of what a purge took; what came by a
-file; what an earlier rebuild did not make again. Reads: the schema
-`was`. Writes: a throwaway database. Knows nothing about the order of things.
+file; what people decided about. Reads: the schema `was`. Writes: a throwaway database. Knows
+nothing about the order of things, or what an earlier rebuild left (`argus.rebuilding.earlier`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -21,9 +21,6 @@ from memory.retire import retire
 from memory.searchtexts import index_notes
 from memory.stages.segment import LEARNS_FROM
 from memory.verdicts import CONFIDENCE_START
-
-#: Why a note is retired that a rebuild does not make again: it stays, to be read.
-UNMADE = "rebuilt"
 
 # The episodes that this look at a session closed.
 CLOSED = """
@@ -98,24 +95,6 @@ def borders_as_they_were(session: int, at: datetime) -> None:
     )
 
 
-def keep_unmade() -> None:
-    """What an earlier rebuild did not make again is not made again by this one: it stays as it is,
-    with all that is said of it."""
-    ask(
-        "INSERT INTO memory_note SELECT * FROM was.memory_note WHERE retired_reason = %(why)s",
-        why=UNMADE,
-    )
-    ask(
-        "INSERT INTO memory_evidence SELECT e.* FROM was.memory_evidence e"
-        " JOIN memory_note n ON n.id = e.note_id"
-    )
-    ask(
-        "INSERT INTO memory_dedupverdict SELECT v.* FROM was.memory_dedupverdict v"
-        " WHERE v.note_id IN (SELECT id FROM memory_note) OR v.target_id IN"
-        " (SELECT id FROM memory_note)"
-    )
-
-
 def keep_parked() -> None:
     """What waits for nobody now held nobody up then either."""
     ask(
@@ -127,14 +106,32 @@ def keep_parked() -> None:
 
 def notes_as_they_were(unit: str, at: datetime) -> None:
     """The notes that came of a unit at this time, as they came."""
-    values: dict[str, Any] = {"unit": unit, "at": at}
+    rows = ask(
+        "SELECT n.id FROM was.memory_note n WHERE n.unit_key = %(unit)s AND n.created_at = %(at)s"
+        " AND NOT EXISTS (SELECT FROM was.unmade u WHERE u.note = n.id)",
+        unit=unit,
+        at=at,
+    )
+    _as_they_came([pk for (pk,) in rows])
+
+
+def note_as_it_was(note: str) -> bool:
+    """A note about which people decided, brought over as it came where nothing made it again;
+    whether that was so."""
+    if ask("SELECT 1 FROM memory_note WHERE id = %(id)s", id=note):
+        return False
+    _as_they_came([UUID(note)])
+    return True
+
+
+def _as_they_came(notes: Sequence[UUID]) -> None:
     ask(
-        "INSERT INTO memory_note SELECT n.* FROM was.memory_note n"
-        " WHERE n.unit_key = %(unit)s AND n.created_at = %(at)s ON CONFLICT DO NOTHING",
-        **values,
+        "INSERT INTO memory_note SELECT n.* FROM was.memory_note n WHERE n.id = ANY(%(ids)s)"
+        " ON CONFLICT DO NOTHING",
+        ids=notes,
     )
     # What ended it later is done again by whatever ended it.
-    rows = Note.objects.as_pipeline().filter(unit_key=unit, created_at=at)
+    rows = Note.objects.as_pipeline().filter(pk__in=notes)
     rows.filter(invalidated_at__isnull=False).update(valid_to=None)
     rows.update(
         deleted_at=None,
@@ -147,9 +144,9 @@ def notes_as_they_were(unit: str, at: datetime) -> None:
     )
     ask(
         "INSERT INTO memory_evidence SELECT e.* FROM was.memory_evidence e JOIN memory_note n"
-        " ON n.id = e.note_id WHERE n.unit_key = %(unit)s AND n.created_at = %(at)s"
-        " AND e.created_at = %(at)s ON CONFLICT DO NOTHING",
-        **values,
+        " ON n.id = e.note_id WHERE n.id = ANY(%(ids)s) AND e.created_at = n.created_at"
+        " ON CONFLICT DO NOTHING",
+        ids=notes,
     )
 
 

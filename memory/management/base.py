@@ -16,9 +16,12 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
 from memory.acts import through
-from memory.errors import ArgusError, InfraError, RefusedError
+from memory.errors import ArgusError, InfraError, NotFound, RefusedError
 from memory.llm.budget import stop_of
 from memory.wording import inline, words
+
+#: Digits of a number that a command takes; an id of the database has no more.
+DIGITS_MAX = 18
 
 EXIT_OK, EXIT_FAILED, EXIT_USAGE, EXIT_PARTIAL, EXIT_AWAY = 0, 1, 2, 3, 75
 
@@ -129,9 +132,25 @@ def summary(report: dict[str, Any]) -> str:
 
 def positive(text: str) -> int:
     """An argument that is a whole number above zero."""
-    if not text.isdigit() or not int(text):
-        raise ValueError(text)
-    return int(text)
+    if not (number := _number(text)):
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is no whole number above zero")
+    return number
+
+
+def id_number(text: str) -> int:
+    """An argument that is the id of a row."""
+    if not (number := _number(text)):
+        raise argparse.ArgumentTypeError(
+            f"{text[:40]!r} is no id: a whole number above zero, as lists and pages name it"
+        )
+    return number
+
+
+def _number(text: str) -> int:
+    """The number that this is; 0 for what is none, or none that a row or a LIMIT can have."""
+    # Why ASCII: a superscript two is a digit, too, and no number.
+    sound = text.isascii() and text.isdigit() and len(text) <= DIGITS_MAX
+    return int(text) if sound else 0
 
 
 @contextmanager
@@ -139,6 +158,7 @@ def plain_errors(refused: int = EXIT_FAILED) -> Iterator[None]:
     """Errors of ours end a command with one sentence and the right exit code.
 
     `refused` is the code for input that was refused: EXIT_USAGE where it can only be an argument.
+    What is not there was named by one in any case.
     """
     try:
         yield
@@ -146,5 +166,7 @@ def plain_errors(refused: int = EXIT_FAILED) -> Iterator[None]:
         raise CommandError(error.told or str(error), returncode=EXIT_AWAY) from error
     except RefusedError as error:
         raise CommandError(error.told or str(error), returncode=refused) from error
+    except NotFound as error:
+        raise CommandError(error.told or str(error), returncode=EXIT_USAGE) from error
     except ArgusError as error:
         raise CommandError(error.told or str(error), returncode=EXIT_FAILED) from error

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cached_property
 from typing import Any, Protocol, TypeVar
 
 from django.db.models import (
@@ -62,6 +63,14 @@ CALL_MINUTES = 60
 
 # Why SQL, here and below: the page of an episode asks a dozen times, and each of these takes longer
 # to put together by a queryset than to ask.
+
+#: An episode, whose it is (`whose`) and the name of its project (`place`). Parameter: which.
+EPISODE = """
+SELECT memory_episode.*,
+    (SELECT p.name FROM memory_principal p WHERE p.id = memory_episode.owner_id) AS whose,
+    (SELECT p.name FROM memory_project p WHERE p.id = memory_episode.project_id) AS place
+FROM memory_episode WHERE {seen} AND id = %s
+"""
 
 #: The episodes of a session, the nearest in time first. Parameters: owner, source, session, the
 #: moment, how many.
@@ -141,7 +150,7 @@ class Turn:
     def cut(self) -> bool:
         return self.length > len(self.head)
 
-    @property
+    @cached_property
     def fired(self) -> bool:
         return any(check.fired for check in self.checks)
 
@@ -258,12 +267,11 @@ def timeline(pk: int, *, sight: Sight, first: int = 0) -> Timeline:
 
 
 def found(pk: int, sight: Sight) -> Episode:
-    """The episode with its owner and project. Raises NotFound."""
-    rows = sight(Episode.objects.all()).select_related("owner", "project")
-    episode: Episode | None = rows.filter(pk=pk).first()
-    if episode is None:
+    """The episode with what EPISODE tells beside it. Raises NotFound."""
+    rows: list[Episode] = read(sight(Episode.objects.all()), EPISODE, pk)
+    if not rows:
         raise NotFound(f"no episode {pk}")
-    return episode
+    return rows[0]
 
 
 def attributions(episode: Episode) -> list[Attribution]:

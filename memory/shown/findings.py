@@ -37,6 +37,7 @@ PLACES: dict[str, tuple[str, Any]] = {
     "vector": ("", ""),
     "search text": ("", ""),
     "collection": ("", ""),
+    "check": ("", ""),
 }
 
 #: Of which runs findings are listed: the last of each stage, or all.

@@ -28,19 +28,16 @@ from memory.llm.ports import Origin
 from memory.making import ITEM_KINDS, Unit, load
 from memory.models import Note, Principal, StageRun
 from memory.redistill import Stopped
-from memory.verifying.check import Look
+from memory.verifying.check import Look, taken
 
 #: Findings of one check that are kept as rows; the others are counted.
 FINDINGS_A_CHECK_MAX = 1_000
 
-#: Units that are named in the report.
-# Why: a sample can be looked at unit by unit; of a whole record a number says as much.
-UNITS_NAMED_MAX = 200
-
 #: Units read at once by a whole replay.
 UNITS_AT_ONCE = 500
 
-# A sample is told by the run's number alone: whoever asks again which units it was gets the same.
+# A sample is told by the run's number alone: whoever asks again which units it was gets the same,
+# and the last one tells how far it came.
 SAMPLE = """
 SELECT unit FROM (
     SELECT unit_key AS unit FROM memory_episode WHERE distilled_at IS NOT NULL
@@ -55,13 +52,15 @@ SELECT unit FROM (
     JOIN memory_distilleditem d ON d.raw_item_id = i.id WHERE i.kind = ANY(%s::text[])
 ) t WHERE unit > %s ORDER BY unit LIMIT %s
 """
+REST = f"SELECT count(*) FROM ({AFTER}) rest"
 
 
 @dataclass(frozen=True)
 class ReconcileReport:
-    """Units replayed (`sampled` names them, where they are few), findings by check, proposals made.
-    Not done: units `left`, those whose answer could not be read; `stopped` says why it ended early:
-    budget, away, time or cancelled."""
+    """Units replayed (`sampled` names them, where they are few; `after` is the last one), findings
+    by check, proposals made. Not done: units `left`, those whose answer nobody got or could read
+    (`unread` names the first); `stopped` says why it ended early: budget, away, time or cancelled.
+    """
 
     units: int = 0
     findings: int = 0
@@ -74,6 +73,8 @@ class ReconcileReport:
     unwritten: int = 0
     stopped: str = ""
     sampled: tuple[str, ...] = ()
+    after: str = ""
+    unread: tuple[str, ...] = ()
 
 
 def ask(
@@ -82,16 +83,24 @@ def ask(
     now: datetime,
     sample: int | None = None,
     full: bool = False,
-    unit: str = "",
+    unit: str | None = None,
 ) -> StageRun:
     """A run over a sample of this size (none: the setting's), over all units, or over one, for
     `reconcile(run=...)`. Raises NotFound for a unit that there is not."""
-    if unit and load_unit(unit) is None:
-        raise NotFound(f"no unit {unit}")
+    check_unit(unit)
     run = open_run("reconcile", trigger=trigger, now=now)
     size = sample or settings.ARGUS.reconcile_sample
     run.progress = {"unit": unit} if unit else {"full": True} if full else {"sample": size}
     return run
+
+
+def check_unit(unit: str | None) -> None:
+    """Raises NotFound for a unit that there is not."""
+    if unit is not None and load_unit(unit) is None:
+        raise NotFound(
+            f"no unit {unit or '(an empty name)'}: it is episode:KEY or item:ID, as a finding"
+            " or the page of an episode names it"
+        )
 
 
 def load_unit(name: str) -> Unit | None:
@@ -125,7 +134,8 @@ class Replay:
         self.found = dict.fromkeys((*(c.name for c in reconciling.SWEEPS), *findings.OF_A_UNIT), 0)
         self.looked = dict(self.found)
         self.names: list[str] = []
-        self.stopped = ""
+        self.unread: list[str] = []
+        self.last, self.stopped = "", ""
 
     def sweep(self) -> None:
         """What one statement can say of the whole record."""
@@ -133,7 +143,7 @@ class Replay:
             return
         for check in reconciling.SWEEPS:
             look = Look(self.clock(), FINDINGS_A_CHECK_MAX)
-            self._keep(check.name, list(check.look(look)))
+            self._keep(check.name, taken(check, look))
             self.found[check.name] += look.beyond
             self.counts["unwritten"] += look.beyond
             self.looked[check.name] += look.looked
@@ -144,11 +154,13 @@ class Replay:
         for name in tqdm(self._names(), desc="reconcile", unit=" units", disable=silent,
                          leave=False):  # fmt: skip
             if self.stopped or self._over():
-                self.counts["left"] += 1
                 if self.asked.get("full"):
+                    self.counts["left"] = _count_after(self.last)
                     break
+                self.counts["left"] += 1
                 continue
             self._replay(name)
+            self.last = name
 
     def _over(self) -> bool:
         if self.limit is not None and self.counts["units"] >= self.limit:
@@ -182,8 +194,10 @@ class Replay:
             self.looked[check] += len(notes)
         self._keep("gate", list(reconciling.refused(unit, notes)))
         self._keep("source", list(reconciling.poisoned(unit, notes)))
+        read = False
         try:
             self._again(unit, now=now)
+            read = True
         except BudgetExhausted:
             self.stopped = "budget"
         except InfraError:
@@ -193,8 +207,10 @@ class Replay:
             self.counts["content_failures"] += 1
         except Stopped:
             self.stopped = "cancelled"
+        if not read and len(self.unread) < findings.UNITS_NAMED_MAX:
+            self.unread.append(unit.key)
         self.counts["units"] += 1
-        if len(self.names) < UNITS_NAMED_MAX:
+        if len(self.names) < findings.UNITS_NAMED_MAX:
             self.names.append(unit.key)
 
     def _again(self, unit: Unit, *, now: datetime) -> None:
@@ -231,7 +247,7 @@ class Replay:
         self.counts["unwritten"] += len(found[room:])
 
     def report(self) -> ReconcileReport:
-        few = len(self.names) < UNITS_NAMED_MAX
+        few = len(self.names) < findings.UNITS_NAMED_MAX
         return ReconcileReport(
             **self.counts,
             findings=sum(self.found.values()),
@@ -239,7 +255,16 @@ class Replay:
             looked=self.looked,
             stopped=self.stopped,
             sampled=tuple(self.names) if few else (),
+            after=self.last,
+            unread=tuple(self.unread),
         )
+
+
+def _count_after(name: str) -> int:
+    """How many units come after this one."""
+    with connection.cursor() as cursor:
+        cursor.execute(REST, [list(ITEM_KINDS), name, None])
+        return int(cursor.fetchone()[0])
 
 
 def _names_of(sql: str, word: str, most: int) -> list[str]:

@@ -18,9 +18,8 @@ from tqdm import tqdm
 from memory import findings
 from memory.audit import Clock, beat, open_run, stage
 from memory.errors import NotFound
-from memory.findings import Found
 from memory.models import StageRun
-from memory.verifying.check import Check, Look
+from memory.verifying.check import Check, Look, taken
 from memory.verifying.offered import checks
 
 #: Findings of one check that are kept as rows; the others are counted.
@@ -82,14 +81,9 @@ def verify(
 def _look(run: StageRun, check: Check, report: VerifyReport, *, most: int, now: datetime) -> int:
     """One check, entered into the report; how many of its findings were written."""
     began = time.monotonic()
-    look, more = Look(now, most), 0
-    kept: list[Found] = []
-    for one in check.look(look):
-        if len(kept) < most:
-            kept.append(one)
-        else:
-            more += 1
+    look = Look(now, most)
+    kept = taken(check, look)
     report.looked[check.name] = look.looked
-    report.found[check.name] = len(kept) + more + look.beyond
+    report.found[check.name] = len(kept) + look.beyond
     report.milliseconds[check.name] = round((time.monotonic() - began) * 1000)
     return findings.write(run, check.name, kept, now=now)

@@ -5,6 +5,7 @@ Knows nothing about which checks there are, or about runs.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -14,6 +15,8 @@ from memory import claims
 from memory.findings import Found
 from memory.lately import ask, parsed
 from memory.querysets import OwnerQuerySet
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass
@@ -36,6 +39,28 @@ class Check:
     name: str
     says: str
     look: Callable[[Look], Iterator[Found]]
+
+
+def taken(check: Check, look: Look) -> list[Found]:
+    """What a check finds, `look.most` at most; the others are counted in `look.beyond`.
+
+    A check that falls over a row is a finding itself: the others have their turn, and nobody takes
+    it for a clean one. Where the database is away, writing that down fails.
+    """
+    kept: list[Found] = []
+    try:
+        for one in check.look(look):
+            if len(kept) < look.most:
+                kept.append(one)
+            else:
+                look.beyond += 1
+    except Exception as error:
+        # Its words may be of the record: the kind alone is kept, and told.
+        kind = type(error).__name__
+        logger.error("check %s: %s", check.name, kind, exc_info=error)
+        fallen = Found("check", check.name, None, {"wrong": "it could not look", "error": kind})
+        kept.insert(0, fallen)
+    return kept
 
 
 def slack() -> timedelta:

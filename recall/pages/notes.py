@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Exists, OuterRef
 from django.http import HttpResponse, HttpResponseBase
 from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
@@ -18,13 +17,14 @@ from memory import edits, keeping
 from memory.acts import REASON_CHARACTERS_MAX
 from memory.errors import NotFound
 from memory.gate import CONTENT_CHARACTERS_MAX, TITLE_CHARACTERS_MAX
-from memory.models import Injection, Note, Pin, RawItem
+from memory.models import Injection, Note, RawItem
 from memory.outside import files_of
 from memory.web.marks import visible
 from memory.web.page import HtmxHttpRequest, action, answer, fragment, page, show
 from memory.web.viewer import Viewer
 from recall.feedback import feedback_of, give_feedback
 from recall.reader import reader
+from recall.shown import note as shown
 from recall.shown.note import Neighbourhood, borne_out, neighbourhood
 from recall.shown.notes import STATE_NAMES, STATE_TAGS, list_notes, told_rows
 from recall.shown.trace import Trace, acts_on, history, trace
@@ -135,10 +135,7 @@ def feedback(request: HtmxHttpRequest, viewer: Viewer, pk: UUID) -> HttpResponse
 
 
 def _found(viewer: Viewer, pk: UUID) -> Note:
-    me = viewer.principal
-    rows = viewer.rows(Note.objects.all()).defer("embedding").select_related("owner", "project")
-    rows = rows.annotate(pinned=Exists(Pin.objects.filter(principal=me, note=OuterRef("pk"))))
-    found: Note | None = rows.filter(pk=pk).first()
+    found = shown.found(pk, viewer.rows(Note.objects.all()), by=viewer.principal)
     if found is None:
         raise NotFound(f"no note {pk}")
     return found
@@ -184,7 +181,7 @@ def _head(viewer: Viewer, row: Note) -> dict[str, Any]:
         "state_tag": STATE_TAGS.get(name, "warn"),
         "means": STATES[name],
         "replaced_by": replaced,
-        "pinned": row.pinned,  # type: ignore[attr-defined]  # Annotated by `_found`.
+        "pinned": row.pinned,  # type: ignore[attr-defined]  # Read by `_found`.
         "may_decide": viewer.can_decide and viewer.may_settle(row),
         "title_max": TITLE_CHARACTERS_MAX,
         "content_max": CONTENT_CHARACTERS_MAX,

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from uuid import UUID
 
 from django.db import connection
-from django.db.models import F, IntegerField, Value
-from django.db.models.functions import Greatest, Least, Substr
 
 from memory.llm.thresholds import threshold
-from memory.models import Evidence, Note
-from memory.querysets import NoteQuerySet, OwnedQuerySet
+from memory.models import Evidence, Note, Principal, RawItem
+from memory.querysets import NoteQuerySet, OwnedQuerySet, read
 from memory.tracks import nearest
 from memory.web.marks import Piece, quoted
 
@@ -34,13 +33,46 @@ SPAN_CHARACTERS_MAX = 2_000
 #: Neighbours shown of a note.
 NEIGHBOURS_MAX = 5
 
+#: What is read of a note: all but its vector.
+COLUMNS = ", ".join(one.attname for one in Note._meta.concrete_fields if one.name != "embedding")
+
+# Why SQL: a queryset of any of these takes longer to put together than to ask, at every note.
+
+#: A note, whose it is (`whose`), the name of its project (`place`), and whether a principal pinned
+#: it (`pinned`). Parameters: the note, the principal.
+NOTE = f"""
+SELECT note.*, owner.name AS whose, project.name AS place, pin.note_id IS NOT NULL AS pinned
+FROM (SELECT {COLUMNS} FROM memory_note WHERE {{seen}} AND id = %s) note
+JOIN memory_principal owner ON owner.id = note.owner_id
+LEFT JOIN memory_project project ON project.id = note.project_id
+LEFT JOIN memory_pin pin ON pin.note_id = note.id AND pin.principal_id = %s
+"""
+
+#: The evidence of a note with the window of the raw text around each span (`passage`): one
+#: character more than is shown says whether the text goes on. Parameters: the note, how many.
+EDGES = f"""
+SELECT e.id, e.quote, e.start, e."end", e.origin, e.parent_id, e.raw_item_id,
+    substr(i.body, greatest(e.start - {AROUND_CHARACTERS} + 1, 1),
+        least(e."end" - e.start, {SPAN_CHARACTERS_MAX}) + {2 * AROUND_CHARACTERS + 1}) AS passage
+FROM memory_evidence e LEFT JOIN memory_rawitem i ON i.id = e.raw_item_id
+WHERE e.note_id = %s ORDER BY e.id LIMIT %s
+"""
+
+#: What is told of raw items beside their words, and whose they are (`whose`). Parameter: which.
+ITEMS = """
+SELECT id, kind, role, source, occurred_at, owner_id, metadata,
+    (SELECT p.name FROM memory_principal p WHERE p.id = owner_id) AS whose
+FROM memory_rawitem WHERE {seen} AND id = ANY(%s)
+"""
+
 
 @dataclass(frozen=True)
 class Quoted:
-    """One piece of evidence, its words marked in the raw text around them. Without a raw item it
-    points at a parent note."""
+    """One piece of evidence, its words marked in the text of its raw item around them; or it points
+    at a parent note."""
 
     edge: Evidence
+    item: RawItem | None = None
     pieces: Sequence[Piece] = ()
     parent: Note | None = None
 
@@ -73,42 +105,33 @@ class Neighbourhood:
     size: int = 0
 
 
+def found(pk: UUID, notes: NoteQuerySet, *, by: Principal) -> Note | None:
+    """The note of this id, if it is one of these, with what NOTE tells beside it."""
+    return next(iter(read(notes, NOTE, pk, by.pk)), None)
+
+
 def borne_out(note: Note, *, items: OwnedQuerySet, notes: NoteQuerySet) -> BorneOut:
     """The words that bear a note out, oldest edge first."""
-    edges = list(_edges(note))
-    seen = items.filter(pk__in={edge.raw_item_id for edge in edges if edge.raw_item_id})
-    visible = set(seen.values_list("pk", flat=True))
+    edges = list(Evidence.objects.raw(EDGES, [note.pk, EVIDENCE_MAX + 1]))
+    cited = list({edge.raw_item_id for edge in edges if edge.raw_item_id})
+    visible = {one.pk: one for one in read(items, ITEMS, cited)} if cited else {}
     wanted = {edge.parent_id for edge in edges if edge.parent_id}
     rows = notes.filter(pk__in=wanted).defer("embedding") if wanted else ()
     parents = {one.pk: one for one in rows}
     quotes: list[Quoted] = []
     for edge in edges[:EVIDENCE_MAX]:
         if edge.raw_item_id in visible:
-            quotes.append(Quoted(edge, _marked(edge)))
+            quotes.append(Quoted(edge, visible[edge.raw_item_id], _marked(edge)))
         elif edge.parent_id in parents:
             quotes.append(Quoted(edge, parent=parents[edge.parent_id]))
     every = note.evidence.count() if len(edges) > EVIDENCE_MAX else len(edges)
     return BorneOut(quotes, every - len(quotes))
 
 
-def _edges(note: Note) -> Sequence[Evidence]:
-    first = Greatest(F("start") - AROUND_CHARACTERS + 1, Value(1), output_field=IntegerField())
-    span = Least(F("end") - F("start"), Value(SPAN_CHARACTERS_MAX), output_field=IntegerField())
-    # One more than is shown says whether the text goes on.
-    window = Substr("raw_item__body", first, span + 2 * AROUND_CHARACTERS + 1)
-    rows = note.evidence.annotate(window=window)
-    columns = ("kind", "role", "source", "session", "occurred_at", "owner__name", "metadata")
-    rows = rows.select_related("raw_item__owner").only(
-        "quote", "start", "end", "origin", "parent_id", "created_at", "note_id",
-        *(f"raw_item__{name}" for name in columns),
-    )  # fmt: skip
-    return list(rows.order_by("pk")[: EVIDENCE_MAX + 1])
-
-
 def _marked(edge: Evidence) -> list[Piece]:
     """The window with the span marked, and a sign where text was left out."""
     assert edge.start is not None and edge.end is not None
-    window: str = edge.window  # type: ignore[attr-defined]  # Annotated by `_edges`.
+    window: str = edge.passage  # type: ignore[attr-defined]  # Read by EDGES.
     offset = max(edge.start - AROUND_CHARACTERS, 0)
     end = min(edge.end, edge.start + SPAN_CHARACTERS_MAX)
     return quoted(window, edge.start, end, first=offset, around=AROUND_CHARACTERS)

@@ -13,11 +13,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Case, Exists, IntegerField, OuterRef, Q, QuerySet, Value, When
+from django.db.models import Case, Exists, IntegerField, OuterRef, Value, When
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.dateparse import parse_date
 
+from memory.lately import ask
 from memory.lexical import hashed, query_terms
 from memory.llm.choice import embedder
 from memory.models import Note, Pin, Principal
@@ -45,6 +46,18 @@ from recall.states import STATE_COLUMNS, state
 #: Projects, and people, offered by a filter.
 # Why: a select of more is no help; the search finds the others' notes.
 OFFERED_MAX = 200
+
+#: The other people who show notes to somebody: who shares a group, and who has a common one.
+# Why SQL: the list asks this each time, and a queryset takes longer to put together than to ask.
+OWNERS = """
+SELECT p.id, p.name FROM memory_principal p
+WHERE p.id <> %(me)s AND (%(everybody)s
+    OR EXISTS (SELECT 1 FROM memory_principal_groups mine
+        JOIN memory_principal_groups theirs ON theirs.group_id = mine.group_id
+        WHERE mine.principal_id = %(me)s AND theirs.principal_id = p.id)
+    OR EXISTS (SELECT 1 FROM memory_note WHERE memory_note.owner_id = p.id AND {common}))
+ORDER BY p.name LIMIT %(most)s
+"""
 
 #: Notes that a search brings, before the other filters narrow them.
 # Why: what recall itself keeps of one source; nobody reads on.
@@ -344,11 +357,7 @@ def _called(principal: Principal) -> Callable[[Any, str], Any]:
 
 def _owners(principal: Principal, everybody: bool) -> list[tuple[str, str]]:
     """Me, and people whose notes I may see; of everybody, everybody."""
-    others: QuerySet[Principal] = Principal.objects.exclude(pk=principal.pk)
-    if not everybody:
-        mates = Principal.objects.filter(groups__members=principal)
-        common = Note.objects.as_pipeline().filter(owner=OuterRef("pk"), deleted_at=None)
-        shown = Exists(common.filter(visibility="common"))
-        others = others.filter(Q(pk__in=mates.values("pk")) | shown)
-    named = others.order_by("name").values_list("pk", "name")[:OFFERED_MAX]
-    return [(str(principal.pk), "me"), *((str(pk), visible(name)) for pk, name in named)]
+    who = {"me": principal.pk, "everybody": everybody, "most": OFFERED_MAX}
+    common = Note.objects.as_pipeline().filter(deleted_at=None, visibility="common")
+    named = [(str(pk), visible(name)) for pk, name in ask(OWNERS, who, common=common)]
+    return [(str(principal.pk), "me"), *named]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Count, Max, Prefetch, Q, QuerySet
+from django.db.models import Count, Max, Q
 
 from memory import verdicts
 from memory.heirs import HEIRS_MAX
@@ -28,7 +28,7 @@ from memory.models import (
 )
 from memory.models.note import FEEDBACKS
 from memory.outside import HeldFile
-from memory.querysets import NoteQuerySet, OwnerQuerySet
+from memory.querysets import NoteQuerySet, OwnerQuerySet, read
 from memory.web.marks import Piece, diff_words
 
 #: Verdicts of a history that are shown, the latest first.
@@ -44,6 +44,40 @@ PERSONAL = ("pin", "unpin", *FEEDBACKS)
 #: Up to how many rows are counted.
 # Why: "1,000+" tells a person as much as the number does.
 COUNTED_MAX = 1_000
+
+# Why SQL, here and below: the page of a note asks a dozen times, and each of these takes longer to
+# put together by a queryset than to ask.
+
+#: The verdicts about some notes. Parameters: the notes twice, verdicts that are known, how many.
+VERDICTS = """
+SELECT id, note_id, target_id, verdict, status, reasoning, model_real, created_at
+FROM memory_dedupverdict
+WHERE {seen} AND (note_id = ANY(%s) OR target_id = ANY(%s)) AND target_id IS NOT NULL
+    AND verdict <> 'distinct' AND id <> ALL(%s::bigint[]) ORDER BY id DESC LIMIT %s
+"""
+
+#: What people decided about some verdicts, and who (`who`). Parameter: the verdicts.
+DECISIONS = """
+SELECT d.*, p.name AS who FROM memory_decision d JOIN memory_principal p ON p.id = d.principal_id
+WHERE d.verdict_id = ANY(%s) ORDER BY d.id
+"""
+
+#: What a history reads of its notes. Parameter: the notes.
+TEXTS = """
+SELECT id, title, content, project_id, visibility, confidence, valid_from FROM memory_note
+WHERE {seen} AND id = ANY(%s)
+"""
+
+#: What people did to a note or to some verdicts, and who (`who`); of what counts for whoever did it
+#: alone, what one principal did.
+ACTS = """
+SELECT a.*, p.name AS who FROM memory_act a JOIN memory_principal p ON p.id = a.principal_id
+WHERE (a.kind = 'note' AND a.reference = %(note)s
+        AND (a.principal_id = %(me)s OR a.verb <> ALL(%(personal)s))
+    OR a.kind = 'feed' AND a.reference = %(note)s AND a.principal_id = %(me)s
+    OR a.kind = 'verdict' AND a.reference = ANY(%(verdicts)s))
+ORDER BY a.id DESC LIMIT %(most)s
+"""
 
 
 @dataclass(frozen=True)
@@ -101,41 +135,39 @@ def history(note: Note, *, notes: NoteQuerySet) -> list[Step]:
     seen: set[UUID] = {note.pk}
     edge: set[UUID] = {note.pk}
     rows: dict[int, DedupVerdict] = {}
+    every = DedupVerdict.objects.as_pipeline()
     for _ in range(HEIRS_MAX):
         left = HISTORY_VERDICTS_MAX - len(rows)
-        fresh = list(_verdicts(edge).exclude(pk__in=rows).order_by("-pk")[:left]) if left else []
+        ends = list(edge)
+        fresh = read(every, VERDICTS, ends, ends, list(rows), left) if left and ends else []
         if not fresh:
             break
         rows |= {row.pk: row for row in fresh}
         edge = {pk for row in fresh for pk in (row.note_id, row.target_id) if pk} - seen
         seen |= edge
-    told = {one.pk: one for one in _texts(notes.filter(pk__in=seen))} if rows else {}
-    steps = [_step(rows[pk], told) for pk in sorted(rows)]
+    if not rows:
+        return []
+    told = {one.pk: one for one in read(notes, TEXTS, list(seen))}
+    decided = Decision.objects.raw(DECISIONS, [list(rows)])
+    decisions: dict[int, list[Decision]] = {pk: [] for pk in rows}
+    for one in decided:
+        decisions[one.verdict_id].append(one)
+    steps = [_step(rows[pk], told, decisions[pk]) for pk in sorted(rows)]
     return [step for step in steps if step is not None]
-
-
-def _verdicts(notes: set[UUID]) -> QuerySet[DedupVerdict]:
-    rows: QuerySet[DedupVerdict] = (
-        DedupVerdict.objects.as_pipeline()
-        .filter(Q(note__in=notes) | Q(target__in=notes), target__isnull=False)
-        .exclude(verdict="distinct")
-        .defer("candidates")
-    )
-    decided = Decision.objects.select_related("principal").order_by("pk")
-    return rows.prefetch_related(Prefetch("decisions", decided))
 
 
 def _texts(notes: NoteQuerySet) -> NoteQuerySet:
     return notes.select_related("project").defer("embedding", "context", "question", "answer")
 
 
-def _step(row: DedupVerdict, told: Mapping[UUID, Note]) -> Step | None:
+def _step(
+    row: DedupVerdict, told: Mapping[UUID, Note], decisions: Sequence[Decision]
+) -> Step | None:
     new, old = told.get(row.note_id), told.get(row.target_id) if row.target_id else None
     if new is None or old is None:
         return None
     before, after = diff_words(_whole(old), _whole(new))
     kept = verdicts.effect(row.verdict, new, old).kept
-    decisions = list(row.decisions.all())
     return Step(row, new, old, kept, before, after, decisions, verdicts.edits(row))
 
 
@@ -228,9 +260,11 @@ def acts_on(note: Note, steps: Sequence[Step], *, principal: Principal) -> list[
     """What people did to this note, latest first, verdicts about it among it. What others said of
     it, how well they knew it and whether they pinned it is theirs."""
     own = [str(step.row.pk) for step in steps if note.pk in (step.new.pk, step.old.pk)]
-    made = Q(kind="note", reference=str(note.pk))
-    decided = Q(kind="verdict", reference__in=own)
-    made |= Q(kind="feed", reference=str(note.pk), principal=principal)
-    acts = Act.objects.filter(made | decided if own else made).select_related("principal")
-    acts = acts.exclude(~Q(principal=principal), kind="note", verb__in=PERSONAL)
-    return list(acts.order_by("-pk")[:TRACE_ROWS_MAX])
+    asked = {
+        "note": str(note.pk),
+        "verdicts": own,
+        "me": principal.pk,
+        "personal": list(PERSONAL),
+        "most": TRACE_ROWS_MAX,
+    }
+    return list(Act.objects.raw(ACTS, asked))

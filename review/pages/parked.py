@@ -9,7 +9,6 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from django.http import HttpResponse, HttpResponseBase
-from django.middleware.csrf import get_token
 from django.template.defaultfilters import pluralize
 from django.urls import reverse
 from django.utils import timezone
@@ -44,7 +43,7 @@ def parked(request: HtmxHttpRequest, viewer: Viewer) -> HttpResponseBase:
         "dismissed": dismissed,
         "kinds": shown.kinds(latest),
         "units": found,
-        **_row(request, viewer, found, own),
+        **_row(viewer, found, own),
     }
     return show(request, "review/parked.html", told)
 
@@ -58,7 +57,7 @@ def unit(request: HtmxHttpRequest, viewer: Viewer, pk: int) -> HttpResponse:
     told = {
         "title": f"Parked unit {pk}",
         "one": one,
-        **_row(request, viewer, [one]),
+        **_row(viewer, [one]),
         "failures": shown.failures(claim, whole=whole),
         "whole": whole,
     }
@@ -69,7 +68,7 @@ def unit(request: HtmxHttpRequest, viewer: Viewer, pk: int) -> HttpResponse:
 def release(request: HtmxHttpRequest, viewer: Viewer, pk: int) -> HttpResponse:
     """Let the stage try it again."""
     (one,) = shown.described(verbs.release(pk, **_by(request, viewer)))
-    row = _row(request, viewer, [one])
+    row = _row(viewer, [one])
     told = {"units": [one], "gone": f"{one.stage} will try it again.", **row}
     said = f"{one.stage} will try {one.unit} again."
     return answer(request, "review/_parked.html", told, to=reverse("admin:parked"), said=said)
@@ -82,7 +81,7 @@ def dismiss(request: HtmxHttpRequest, viewer: Viewer, pk: int) -> HttpResponse:
     done = (verbs.bring_back if back else verbs.dismiss)(pk, **_by(request, viewer))
     (one,) = shown.described(done)
     said = f"{one.unit} {'is on the list again' if back else 'stays parked, off the list'}."
-    told = {"units": [one], **_row(request, viewer, [one])}
+    told = {"units": [one], **_row(viewer, [one])}
     return answer(request, "review/_parked.html", told, to=reverse("admin:parked"), said=said)
 
 
@@ -118,10 +117,7 @@ def _scope(viewer: Viewer) -> Principal | None:
 
 
 def _row(
-    request: HtmxHttpRequest,
-    viewer: Viewer,
-    listed: Sequence[shown.Parked],
-    own: Collection[int] = (),
+    viewer: Viewer, listed: Sequence[shown.Parked], own: Collection[int] = ()
 ) -> dict[str, Any]:
     """What every row of the list needs, found once: of these units, which the viewer may settle;
     those of its `own` claims, as is known already."""
@@ -129,7 +125,7 @@ def _row(
     if viewer.can_operate:
         others = [one.unit for one in listed if one.id not in own]
         settled |= units.decidable(others, viewer.principal, mates=viewer.mates)
-    return {"csrf": get_token(request), "settled": settled}
+    return {"settled": settled}
 
 
 def _by(request: HtmxHttpRequest, viewer: Viewer) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 from django.http import HttpResponse, HttpResponseBase
-from django.middleware.csrf import get_token
 from django.urls import reverse
 from django.utils import timezone
 
@@ -21,6 +20,7 @@ from review import rejections as verbs
 from review.grounding import Words
 from review.shown import rejections as shown
 from review.shown.rejected_facts import wordless_facts
+from review.shown.rejection import Opened, opened
 
 
 @page("look")
@@ -43,7 +43,7 @@ def rejections(request: HtmxHttpRequest, viewer: Viewer) -> HttpResponseBase:
         "shelves": shown.SHELVES,
         "refusals": shown.refusals(listed.rows),
         "facts": wordless_facts(viewer.rows(RejectedFact.objects.all())) if first else None,
-        **_row(request, viewer),
+        "deciding": viewer.can_decide,
     }
     return show(request, "review/rejections.html", told)
 
@@ -82,7 +82,7 @@ def decide(request: HtmxHttpRequest, viewer: Viewer, pk: int, verb: str) -> Http
     if given.get("at") == "page":
         told = {"opened": _opened(viewer, pk)}
         return answer(request, "review/_rejection_opened.html", told, to=to, said=said)
-    told = {"refusals": shown.refusals([_found(viewer, pk)]), **_row(request, viewer)}
+    told = {"refusals": shown.refusals([_found(viewer, pk)]), "deciding": viewer.can_decide}
     return answer(request, "review/_rejection.html", told, to=to, said=said)
 
 
@@ -95,17 +95,8 @@ def lift(request: HtmxHttpRequest, viewer: Viewer, pk: int) -> HttpResponse:
     return answer(request, "review/_rejected_fact_lifted.html", to=to, said=said)
 
 
-def _row(request: HtmxHttpRequest, viewer: Viewer) -> dict[str, Any]:
-    """What every row of the list needs, found once."""
-    return {
-        "base": reverse("admin:rejections"),
-        "csrf": get_token(request),
-        "deciding": viewer.can_decide,
-    }
-
-
-def _opened(viewer: Viewer, pk: int) -> shown.Opened:
-    return shown.opened(_found(viewer, pk))
+def _opened(viewer: Viewer, pk: int) -> Opened:
+    return opened(_found(viewer, pk))
 
 
 def _found(viewer: Viewer, pk: int) -> GateRejection:

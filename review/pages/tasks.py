@@ -35,6 +35,12 @@ COLUMNS = (
 )
 
 
+#: How the tag of each status is coloured.
+TAGS = {"open": "info", "claimed": "warn", "verified": "ok", "disputed": "bad"}
+
+assert TAGS.keys() == set(STATUSES)
+
+
 @page("look")
 def tasks(request: HtmxHttpRequest, viewer: Viewer) -> HttpResponseBase:
     """The tasks, latest first."""
@@ -42,14 +48,15 @@ def tasks(request: HtmxHttpRequest, viewer: Viewer) -> HttpResponseBase:
     if listed.export:
         return listed.export
     rows = [(row, verbs.status_of(row)) for row in listed.rows]
-    return show(request, "review/tasks.html", {"title": "Tasks", "listed": listed, "rows": rows})
+    context = {"title": "Tasks", "listed": listed, "rows": rows, "tags": TAGS}
+    return show(request, "review/tasks.html", context)
 
 
 @page("look")
 def task(request: HtmxHttpRequest, viewer: Viewer, pk: int) -> HttpResponse:
     """One task: what opened it, what happened to it, and which of it decides."""
     told = verbs.find(viewer, pk)
-    return show(request, "review/task.html", {"title": f"Task {pk}", "told": told})
+    return show(request, "review/task.html", {"title": f"Task {pk}", "told": told, "tags": TAGS})
 
 
 @action("decide")
@@ -67,7 +74,7 @@ def decide(request: HtmxHttpRequest, viewer: Viewer, pk: int, verb: str) -> Http
     return answer(
         request,
         "review/_task.html",
-        {"told": verbs.find(viewer, pk)} if request.htmx else {},
+        {"told": verbs.find(viewer, pk), "tags": TAGS} if request.htmx else {},
         to=reverse("admin:task", args=[pk]),
         said=f"Task {pk} is now {after}.",
     )

@@ -1,7 +1,7 @@
-"""What a page shows of a refusal: its list, and one of them with the text it was made from.
+"""What a page shows of refusals: the list of them. One with its text is `review.shown.rejection`.
 
-Reads: gate_rejection, rejection_decision, episode_turn, raw_item. Bodies are read in
-pieces, never whole. Knows nothing about how a refusal is decided (`review.rejections`).
+Reads: gate_rejection, rejection_decision, episode, raw_item, project. Knows nothing about how a
+refusal is decided (`review.rejections`).
 """
 
 from __future__ import annotations
@@ -13,27 +13,21 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
 
-from django.db.models import Count, OuterRef, Q, QuerySet, Subquery, TextField, Value
-from django.db.models.functions import Coalesce, Left
+from django.db import connection
+from django.db.models import BooleanField, Q, TextField
+from django.db.models.expressions import RawSQL
 from django.http import HttpRequest
 
 from memory import gate
-from memory.llm.ports import Candidate, Passage
-from memory.models import (
-    Episode,
-    EpisodeTurn,
-    GateRejection,
-    Project,
-    RawItem,
-    RejectionDecision,
-)
-from memory.querysets import OwnerQuerySet
+from memory.llm.ports import Candidate
+from memory.models import GateRejection, RejectionDecision
+from memory.querysets import OwnerQuerySet, condition
 from memory.web.addresses import at
 from memory.web.listing import Choice, Column, Day, Filter, Listed, Words, list_rows
-from memory.web.marks import Piece, highlight, short
+from memory.web.marks import short
 from memory.web.places import project_choice
-from review.grounding import candidate_of, find
-from review.rejections import risk, standing, unit_of
+from review.grounding import candidate_of
+from review.rejections import risk, standing
 
 #: Days of which refusals are counted by reason.
 COUNTED_DAYS = 14
@@ -48,17 +42,6 @@ REFUSALS_A_PAGE = 15
 #: Characters of a title, and of a content, quote or reason, that the list shows.
 TITLE_CHARACTERS_MAX = 120
 CONTENT_CHARACTERS_MAX = 400
-
-#: Passages of a unit that are shown beside a refusal.
-# Why: an episode has fewer but for the longest; its own page has them all.
-PASSAGES_MAX = 60
-
-#: Characters of a passage that are read to look for the quote.
-# Why: sixty of these are read at once by a server with little memory.
-PASSAGE_CHARACTERS_MAX = 20_000
-
-#: Characters shown around a quote, and half of what is shown of a passage without one.
-AROUND_CHARACTERS = 300
 
 #: Reasons of the gate and of the verifier, in the order in which they are looked for.
 REASONS = (
@@ -79,6 +62,44 @@ SHELVES = (
     ("forbid", "Forbidden"),
     ("all", "All"),
 )
+
+
+# Why SQL, here and below: querysets of these take longer to put together than to ask; and what is
+# told of a row is looked up for those of the page, where joins would come before the cut.
+
+#: Of a refusal the last that was decided, the key of its episode, and the name of the project of
+#: what it was made of.
+NEWEST = """
+SELECT d.action FROM memory_rejectiondecision d WHERE d.rejection_id = memory_gaterejection.id
+ORDER BY d.id DESC LIMIT 1
+"""
+UNIT = "SELECT e.unit_key FROM memory_episode e WHERE e.id = memory_gaterejection.episode_id"
+PLACE = """
+SELECT p.name FROM memory_project p WHERE p.id = CASE
+    WHEN memory_gaterejection.episode_id IS NULL
+    THEN (SELECT i.project_id FROM memory_rawitem i WHERE i.id = memory_gaterejection.raw_item_id)
+    ELSE (SELECT e.project_id FROM memory_episode e WHERE e.id = memory_gaterejection.episode_id)
+    END
+"""
+
+#: Whether nobody decided about a refusal, or took back what was decided last.
+# Why not by NEWEST: the planner takes a comparison with it for rare, and sorts all that wait.
+UNDECIDED = """
+NOT EXISTS (
+    SELECT 1 FROM memory_rejectiondecision d
+    WHERE d.rejection_id = memory_gaterejection.id AND d.action <> 'undo' AND NOT EXISTS (
+        SELECT 1 FROM memory_rejectiondecision newer
+        WHERE newer.rejection_id = d.rejection_id AND newer.id > d.id))
+"""
+
+#: The newest refusals, as far as they are of the last days, by reason and model. Parameters: how
+#: many, since when.
+LATELY = """
+SELECT reason, model_real, count(*) FROM (
+    SELECT reason, model_real, created_at FROM memory_gaterejection
+    WHERE {seen} ORDER BY id DESC LIMIT %s
+) newest WHERE created_at >= %s GROUP BY 1, 2
+"""
 
 
 @dataclass(frozen=True)
@@ -116,8 +137,7 @@ class Refusal:
     @property
     def told(self) -> str:
         """Project and model, as far as there are any."""
-        project = self.project.name if self.project else "no project"
-        return " · ".join(one for one in (project, self.row.model_real) if one)
+        return " · ".join(one for one in (self.place or "no project", self.row.model_real) if one)
 
     @property
     def source(self) -> str:
@@ -137,9 +157,14 @@ class Refusal:
         return COLOURS.get(self.row.reason, "warn")
 
     @property
-    def project(self) -> Project | None:
-        unit = self.row.episode or self.row.raw_item
-        return unit.project if unit else None
+    def place(self) -> str:
+        """The name of its project, of a row of `decided`; nothing when it is of none."""
+        return self.row.place or ""  # type: ignore[attr-defined]  # Read by `decided`.
+
+    @property
+    def unit(self) -> str:
+        """The name of the unit that it was made of, of a row of `decided`."""
+        return _unit(self.row)
 
     @property
     def waits(self) -> bool:
@@ -188,35 +213,6 @@ class Refusal:
 
 
 @dataclass(frozen=True)
-class Said:
-    """A passage of the unit, as pieces: the quote where it stands, else its beginning."""
-
-    item: int
-    role: str
-    occurred_at: datetime
-    start: int | None
-    end: int | None
-    pieces: tuple[Piece, ...]
-
-    @property
-    def query(self) -> str:
-        return "" if self.start is None else f"?start={self.start}&end={self.end}"
-
-
-@dataclass(frozen=True)
-class Opened:
-    """One refusal with what it was made from and what was decided about it, latest first."""
-
-    refusal: Refusal
-    unit: str
-    passages: tuple[Said, ...]
-    more: bool
-    found: bool
-    exactly: bool
-    history: tuple[RejectionDecision, ...]
-
-
-@dataclass(frozen=True)
 class Lately:
     """Refusals of the last days by reason, most first, and the models that proposed them."""
 
@@ -225,24 +221,21 @@ class Lately:
     capped: bool
 
 
-#: What is not read of where a refusal comes from: all but its name and project, bodies above all.
-_UNREAD = [
-    f"{unit}__{field.name}"
-    for unit, model in (("episode", Episode), ("raw_item", RawItem))
-    for field in model._meta.concrete_fields
-    if field.name not in ("id", "unit_key", "project")
-]
-
-
 def decided(rows: OwnerQuerySet) -> OwnerQuerySet:
-    """Refusals with what a page reads of them, and `decided`: the newest action, if any."""
-    newest = RejectionDecision.objects.filter(rejection=OuterRef("pk")).order_by("-pk")
-    told: OwnerQuerySet = (
-        rows.select_related("owner", "episode__project", "raw_item__project")
-        .defer(*_UNREAD)
-        .annotate(decided=Subquery(newest.values("action")[:1]))
+    """Refusals with their owner, the newest action if any (`decided`), and what they were made of:
+    the key of its episode (`unit_key`), the name of its project (`place`)."""
+    told: OwnerQuerySet = rows.select_related("owner").annotate(
+        decided=_sql(NEWEST), unit_key=_sql(UNIT), place=_sql(PLACE)
     )
     return told
+
+
+def _sql(text: str) -> RawSQL:
+    return RawSQL(text, (), TextField())
+
+
+def _unit(row: Any) -> str:
+    return row.unit_key if row.episode_id else f"item:{row.raw_item_id}"
 
 
 def list_refusals(request: HttpRequest, rows: OwnerQuerySet, models: Sequence[str]) -> Listed:
@@ -279,15 +272,15 @@ def refusals(rows: Sequence[GateRejection]) -> list[Refusal]:
 
 def lately(rows: OwnerQuerySet, *, now: datetime) -> Lately:
     """Counts of the newest refusals, as far as they are of the last days."""
-    newest = rows.order_by("-pk").values("pk")[:COUNTED_REFUSALS_MAX]
+    seen, given = condition(rows)
     since = now - timedelta(days=COUNTED_DAYS)
     counted: Counter[str] = Counter()
     models: Counter[str] = Counter()
-    found = rows.model.objects.as_pipeline().filter(pk__in=newest, created_at__gte=since)
-    groups = found.order_by().values_list("reason", "model_real").annotate(refused=Count("pk"))
-    for reason, model, refused in groups:
-        counted[reason] += refused
-        models[model] += refused
+    with connection.cursor() as cursor:
+        cursor.execute(LATELY.format(seen=seen), [*given, COUNTED_REFUSALS_MAX, since])
+        for reason, model, refused in cursor.fetchall():
+            counted[reason] += refused
+            models[model] += refused
     return Lately(
         reasons=tuple(sorted(counted.items(), key=lambda one: (-one[1], one[0]))),
         models=tuple(sorted(model for model in models if model)),
@@ -295,54 +288,9 @@ def lately(rows: OwnerQuerySet, *, now: datetime) -> Lately:
     )
 
 
-def opened(row: GateRejection) -> Opened:
-    """One refusal with the passages of its unit and the quote marked in them."""
-    (refusal,) = refusals([row])
-    passages, more = _passages(row)
-    hit = find(refusal.candidate.source_ref, passages, refusal.candidate)
-    grounded = hit if isinstance(hit, gate.Grounded) else None
-    exact = isinstance(gate.ground(refusal.candidate, passages), gate.Grounded)
-    decisions = RejectionDecision.objects.filter(rejection=row).select_related("principal")
-    return Opened(
-        refusal=refusal,
-        unit=unit_of(row),
-        passages=tuple(_said(passage, grounded) for passage in passages),
-        more=more,
-        found=grounded is not None,
-        exactly=exact,
-        history=tuple(decisions.order_by("-pk")[:PASSAGES_MAX]),
-    )
-
-
-def _passages(row: GateRejection) -> tuple[list[Passage], bool]:
-    """The beginnings of the unit's raw items, and whether there are more of them."""
-    columns = ("pk", "role", "said", "occurred_at", "kind")
-    items: QuerySet[Any] = RawItem.objects.as_pipeline().filter(pk=row.raw_item_id)
-    if row.episode_id:
-        turns = EpisodeTurn.objects.filter(episode=row.episode_id).order_by("position")
-        ids = list(turns.values_list("raw_item", flat=True)[: PASSAGES_MAX + 1])
-        items = RawItem.objects.as_pipeline().filter(pk__in=ids).order_by("occurred_at", "pk")
-    rows = list(items.annotate(said=Left("body", PASSAGE_CHARACTERS_MAX)).values_list(*columns))
-    return [Passage(*one) for one in rows[:PASSAGES_MAX]], len(rows) > PASSAGES_MAX
-
-
-def _said(passage: Passage, grounded: gate.Grounded | None) -> Said:
-    here = grounded if grounded and grounded.passage.item_id == passage.item_id else None
-    spans = [(here.start, here.end)] if here else []
-    return Said(
-        item=passage.item_id,
-        role=passage.role or passage.kind,
-        occurred_at=passage.occurred_at,
-        start=here.start if here else None,
-        end=here.end if here else None,
-        pieces=tuple(highlight(passage.body, spans, AROUND_CHARACTERS)),
-    )
-
-
 def _on(shelf: str, rows: Any) -> Any:
     if shelf == "waiting":
-        last = Coalesce("decided", Value("undo"), output_field=TextField())
-        return rows.alias(last=last).filter(last="undo").exclude(reason="rejected")
+        return rows.filter(RawSQL(UNDECIDED, (), BooleanField())).exclude(reason="rejected")
     if shelf == "all":
         return rows
     # Named first, so that a short list of decisions is read and not all that was ever refused.
@@ -379,9 +327,8 @@ COLUMNS = (
     _text("title"),
     _text("content"),
     Column("quote", lambda row: row.candidate.get("source_ref")),
-    Column("unit", unit_of),
-    # Of a refusal only its project is read here, which needs neither its texts nor its decision.
-    Column("project", lambda row: getattr(Refusal(row, None, None).project, "name", None)),  # type: ignore[arg-type]
+    Column("unit", _unit),
+    Column("project", lambda row: row.place),
     Column("model", lambda row: row.model_real),
     Column("prompt_version", lambda row: row.prompt_version),
     Column("decided", lambda row: row.decided if row.decided != "undo" else None),

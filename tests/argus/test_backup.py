@@ -19,6 +19,7 @@ from django.db import connection
 
 from argus.backups import archive, backup, clients, inventory
 from argus.owner import OwnerProblem
+from argus.scratch import owner_of
 from argus.whole import whole
 from memory.access import principal
 from memory.errors import RefusedError
@@ -219,6 +220,8 @@ def _changed_manifests(path: Path, good: bytes) -> None:
         {"migrations": [{"a": 1}]}, {"migrations": []}, {"closed": [5]}, {"rights": [{}]},
         {"extensions": {"vector": 1}}, {"tables": {}}, {"tables": {"a": {"rows": -5, "hash": ""}}},
         {"tables": {"a": {"rows": 1.5, "hash": ""}}}, {"tables": {"a": 5}}, {"made_at": "soon"},
+        {"taken": []}, {"taken": {"a": 5}}, {"taken": {"a": [["1", "2026-11-30"]]}},
+        {"taken": {"a": [[1, "soon"]]}}, {"taken": {"a": [[2**63, "2026-11-30"]]}},
     ]  # fmt: skip
     for change in changes:
         with archive.writing(path, force=True) as out:
@@ -230,6 +233,56 @@ def _changed_manifests(path: Path, good: bytes) -> None:
         out.finish(manifest)
     with pytest.raises(archive.Broken, match="no dump"):
         archive.check(path)
+
+
+def test_it_reads_the_dump_where_the_hashes_fit(
+    kept: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dumped = _Bytes()
+    manifest = archive.check(kept, dumped).manifest
+    server = owner_of(dict(connection.settings_dict))
+    program = clients.matching("pg_dump", int(manifest["server"].split(".")[0]))
+    foreign = {**server, "NAME": "postgres"}
+    with clients.running(program, "--format=custom", at=foreign, reads=False) as dump:
+        others = dump.read()
+    one_less = {**manifest["tables"], "memory_principal": {"rows": 999, "hash": "x"}}
+    cases = (
+        (bytes(dumped.held), manifest, None),
+        (bytes(dumped.held[: len(dumped.held) * 9 // 10]), manifest, "cannot be read"),
+        (bytes(dumped.held[:200]), manifest, "cannot be read"),
+        (others, manifest, "of another database: rows of .* is missing"),
+        (bytes(dumped.held), {**manifest, "tables": one_less}, "memory_principal [0-9]+, not 999"),
+    )
+    for words_of, told, wrong in cases:
+        with archive.writing(kept, force=True) as out:
+            out.write(words_of)
+            out.finish(told)
+        assert archive.check(kept), "every hash fits"
+        if wrong is None:
+            call_command("backup", str(kept), "--check")
+            continue
+        with pytest.raises(CommandError, match=wrong) as error:
+            call_command("backup", str(kept), "--check")
+        assert error.value.returncode == 1
+    # A machine without the program: what was looked at is told, and that it was not all.
+    with archive.writing(kept, force=True) as out:
+        out.write(bytes(dumped.held))
+        out.finish({**manifest, "server": "97.1"})
+    with pytest.raises(SystemExit) as end:
+        call_command("backup", str(kept), "--check")
+    assert end.value.code == 3
+    assert "There is no pg_restore 97 or newer here" in capsys.readouterr().out
+
+
+class _Bytes:
+    """Takes bytes."""
+
+    def __init__(self) -> None:
+        self.held = bytearray()
+
+    def write(self, block: bytes, /) -> int:
+        self.held += block
+        return len(block)
 
 
 def test_it_is_a_command_that_says_what_it_did(
@@ -246,4 +299,4 @@ def test_it_is_a_command_that_says_what_it_did(
     assert told["tables"] > 40
     with pytest.raises(CommandError, match="cannot be written") as error:
         call_command("backup", str(tmp_path / "no" / "folder"))
-    assert error.value.returncode == 1
+    assert error.value.returncode == 2

@@ -10,13 +10,15 @@ import io
 import json
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from django.conf import settings
 from django.core.management import call_command
 from django.db import connection
-from django.test import Client
+from django.test import Client, override_settings
 from django.utils import timezone
 from psycopg import sql
 from pytest_django import DjangoDbBlocker
@@ -47,9 +49,11 @@ FOLDER = cluster.ROOT / "tests" / "fixtures" / "demo"
 
 
 class Told(NamedTuple):
-    """What two runs said: first as JSON, then as text, then as JSON after a person decided."""
+    """What two runs said: first as JSON, then as text, then as JSON after a person decided.
+    `looked`: what verify and reconcile found right after the first."""
 
     first: dict[str, Any]
+    looked: dict[str, list[Any]]
     text: str
     later: dict[str, Any]
 
@@ -58,6 +62,16 @@ def run(*arguments: str) -> str:
     out = io.StringIO()
     call_command("demo", *arguments, stdout=out, no_color=True)
     return out.getvalue()
+
+
+def found(command: str, *arguments: str) -> list[Any]:
+    """What a look at the record finds, as the demo's owner."""
+    out = io.StringIO()
+    at = settings.ARGUS.model_copy(update={"principal": OWNER})
+    with override_settings(ARGUS=at), suppress(SystemExit):
+        call_command(command, *arguments, "--json", stdout=out)
+    rows: list[Any] = json.loads(out.getvalue())["rows"]
+    return rows
 
 
 @pytest.fixture(scope="module")
@@ -71,6 +85,7 @@ def told(
         with cluster.using(name):
             vault = f"--vault={tmp_path_factory.mktemp('demo') / 'vault'}"
             first = json.loads(run("--json", vault))
+            looked = {"verify": found("verify"), "reconcile": found("reconcile", "--full")}
             text = run(vault)
             for hold in holds.pending(principal(OWNER)):
                 holds.approve(hold.pk, by=principal(OWNER), now=timezone.now())
@@ -79,13 +94,17 @@ def told(
                 edited.pk, title=edited.title, content=f"{edited.content} Since spring.",
                 by=principal(OWNER), now=timezone.now(), reason="",
             )  # fmt: skip
-            yield Told(first, text, json.loads(run("--json", vault)))
+            yield Told(first, looked, text, json.loads(run("--json", vault)))
         cluster.drop(name)
 
 
 def test_it_tells_the_whole_story(told: Told) -> None:
     assert told.first["ok"], told.first["checks"]
     assert all(told.first["checks"].values())
+
+
+def test_it_leaves_a_record_in_which_nothing_is_found(told: Told) -> None:
+    assert told.looked == {"verify": [], "reconcile": []}
 
 
 def test_it_has_rows_for_every_table(told: Told) -> None:

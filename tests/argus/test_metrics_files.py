@@ -15,7 +15,9 @@ from django.utils import timezone
 
 from argus import metrics
 from memory.models import StageRun
+from tests.argus.measures import values
 from tests.cluster import ROOT
+from tests.factories import three, turns
 from tests.memory.books import fill
 
 DEPLOY = ROOT / "argus" / "deploy"
@@ -29,8 +31,7 @@ DURATION = re.compile(r"(\d+(ms|[smhdwy]))+")
 SEVERITIES = {"critical", "warning", "info"}
 
 #: What is told and looked at by hand alone.
-NOT_SHOWN = ["argus_capture_last_timestamp_seconds", "argus_vault_files",
-             "argus_vault_last_timestamp_seconds"]  # fmt: skip
+NOT_SHOWN = ["argus_vault_files", "argus_vault_last_timestamp_seconds"]
 
 #: Templates of Prometheus: a value, a label, and how it is told.
 TEMPLATE = re.compile(
@@ -117,6 +118,27 @@ def test_what_an_alert_says_of_labels_is_there_to_be_said(told: dict[str, set[st
             for label in (found[2] for found in TEMPLATE.finditer(text) if found[2]):
                 made = rule["expr"] + "".join(recorded.get(name, "") for name in read(rule["expr"]))
                 assert re.search(rf"by \([^)]*\b{label}\b[^)]*\)", made), rule["alert"]
+
+
+@pytest.mark.django_db
+def test_no_alert_is_silent_because_what_it_waits_for_never_was() -> None:
+    """A comparison with what has no sample is no alert: what never ran needs a rule of its own."""
+    turns(three()[0], ["The port is 8443."])
+    told, alerts = values(), [rule["expr"] for rule in RULES if "alert" in rule]
+    ages = {
+        name
+        for expression in alerts
+        for name in read(expression)
+        if name.endswith(("_timestamp_seconds", "_age_seconds"))
+    }
+    assert "argus_worker_heartbeat_age_seconds" in ages
+    minded = {name for one in alerts for name in re.findall(r"unless max\((\w+)", one)}
+    silent = {name for name in ages - minded if not told[name]}
+    assert silent == {"argus_hook_last_timestamp_seconds"}, "nobody must have a hook"
+    for expression in alerts:
+        if "unless max" in expression:
+            there = expression.partition("unless")[0]
+            assert all(told[name] for name in read(there)), expression
 
 
 def test_the_dashboard_is_as_grafana_loads_it() -> None:

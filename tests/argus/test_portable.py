@@ -15,8 +15,10 @@ from django.core.management import CommandError, call_command
 from argus.portable import enter as entering
 from argus.portable import kinds, leave
 from argus.portable import lines as foreign
+from argus.portable import notes as noted
 from argus.portable.enter import EnterReport, enter
 from argus.portable.notes import bring as bring_in
+from memory import projects
 from memory.access import principal
 from memory.errors import RefusedError
 from memory.intake import Incoming
@@ -339,6 +341,74 @@ def test_it_costs_its_own_line_alone_what_no_row_can_hold(
 
 
 @pytest.mark.django_db
+def test_it_ends_what_was_said_long_ago_also_after_an_import_that_was_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alice = three()[0]
+    now = at(days=1)
+    # One that began long ago and goes on, and one that is over.
+    told = [raw(minutes, f"It is {minutes} now.", session="on") for minutes in (1, 1_439)]
+    told += [raw(2, "Good night.", session="over")]
+    path = written(tmp_path / "a.jsonl", *told)
+    with monkeypatch.context() as killed, pytest.raises(KeyboardInterrupt):
+        killed.setattr(entering.Entering, "end_sessions", _killed)
+        enter(path, me=alice, now=now)
+    assert RawItem.objects.visible_to(alice).count() == 3
+    assert set(Session.objects.values_list("ended_at", flat=True)) == {None}
+    assert enter(path, me=alice, now=now).raw_items == {"stored": 0, "duplicates": 3}
+    ended = dict(Session.objects.values_list("key", "ended_reason"))
+    assert ended == {"on": "", "over": "imported"}
+
+
+def _killed(*_: Any) -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.django_db
+def test_it_calls_no_file_whole_that_goes_on_behind_its_end(tmp_path: Path) -> None:
+    alice = three()[0]
+    one, more = raw(1, BODY), raw(2, "A line that nobody exported.", session="s2")
+    for name, behind in {"none": (), "a line": (more,), "bad": (b"x",), "an end": (end(),)}.items():
+        path = written(tmp_path / name, one, end(raw_item=1), *behind)
+        assert enter(path, me=alice, now=at(days=1)).whole == (not behind), name
+    path = written(tmp_path / "two ends", one, end(raw_item=1), more, end(raw_item=2))
+    assert not enter(path, me=alice, now=at(days=1)).whole
+
+
+@pytest.mark.django_db
+def test_it_takes_what_another_import_brought_meanwhile_for_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alice = three()[0]
+    path = written(tmp_path / "a", raw(1, BODY), claim(QUOTE, {"item": 1, "quote": QUOTE}))
+    assert enter(path, me=alice, now=at(days=1)).notes == {"made": 1}
+    looked: list[int] = []
+
+    def not_yet(*given: Any) -> Any:
+        # The other one's note comes between the first look and the writing.
+        looked.append(1)
+        return None if len(looked) == 1 else known(*given)
+
+    known = noted._known
+    monkeypatch.setattr(noted, "_known", not_yet)
+    report = enter(path, me=alice, now=at(days=1))
+    assert (report.notes, report.bad, len(looked)) == ({"known": 1}, 0, 2)
+
+
+@pytest.mark.django_db
+def test_it_gives_notes_the_project_that_their_name_is_read_as(tmp_path: Path) -> None:
+    alice = three()[0]
+    shop, old = factories.project("shop"), factories.project("store")
+    projects.merge(old.pk, shop.pk, by=alice, now=at())
+    projects.add_alias(shop.pk, "laden", by=alice, now=at())
+    edge = {"item": 1, "quote": QUOTE}
+    told = [claim(f"{QUOTE} of {name}", edge, project=name) for name in ("store", "laden", "shop")]
+    enter(written(tmp_path / "a", raw(1, BODY), *told), me=alice, now=at(days=1))
+    rows = Note.objects.visible_to(alice).filter(owner=alice)
+    assert list(rows.values_list("project", flat=True)) == [shop.pk] * 3
+
+
+@pytest.mark.django_db
 def test_it_names_no_model_that_did_not_answer_here_and_no_level_of_ours(tmp_path: Path) -> None:
     alice = three()[0]
     told = claim(QUOTE, {"item": 1, "quote": QUOTE}, level="L2", model_real="gpt-9",
@@ -365,6 +435,7 @@ def test_it_leaves_rejected_facts_but_where_they_are_asked_for(
     call_command("import-data", str(path), "--rejected-facts")
     assert "rejection list --facts" in capsys.readouterr().out
     assert RejectedFact.objects.visible_to(alice).get().content_key == "0" * 64
+    assert Act.objects.get(verb="import").detail["rejected_facts"] == 1, "and nothing else came"
 
 
 @pytest.mark.django_db

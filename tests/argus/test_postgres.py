@@ -200,15 +200,25 @@ def test_it_stops_only_when_told_and_when_asked_to_be_polite_only_when_idle(home
     assert not postgres.stop(home)
 
 
-def test_it_is_started_by_any_command_that_needs_it(home: Path) -> None:
-    command = [sys.executable, "manage.py", "shell", "-v0", "-c"]
-    command.append("from django.db import connection as c; c.ensure_connection(); print('there')")
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("shell", "-v0", "-c", "from django.db import connection as c; c.ensure_connection();"
+         " print('there')"),
+        ("dbshell", "--", "-Atc", "SELECT 'there'"),
+    ],
+    ids=["shell", "dbshell"],
+)  # fmt: skip
+def test_it_is_started_by_any_command_that_needs_it(home: Path, command: tuple[str, ...]) -> None:
     environment = {
         **os.environ,
         "ARGUS_HOME": str(home),
         "DJANGO_SETTINGS_MODULE": "argus.settings",
     }
-    answer = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    answer = subprocess.run(
+        [sys.executable, "manage.py", *command], env=environment, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
     assert answer.stdout.strip() == "there", answer.stderr
     assert _ask(home, "SELECT 1") == 1
 

@@ -316,10 +316,49 @@ def test_the_first_proof_is_written_with_the_purge_itself(home: Path) -> None:
     done = record.purge(plan, by=alice, reason="asked", now=timezone.now())
     assert (done.proof.proved, done.proof.files_pending) == (False, True)
     assert unfinished() == [done.ledger]
-    code, told = run("--finish")
+    code, every = run("--finish")
+    (told,) = every["finished"]
     # One of the turns has five words, and no number of such a one is kept.
     assert (code, told["purge"], told["state"]) == (3, done.ledger, "clean by sample")
+    (what,) = told["to_do"]
+    assert "Nothing is left to finish" in what and "purge --matching REGEX" in what
     assert unfinished() == []
+    assert run("--finish")[1] == {"finished": []}
+    # The way that it names is one: who knows the words finds them nowhere.
+    with pytest.raises(CommandError, match="no text of yours matches"):
+        call_command("purge", "--matching", "it stays in Postgres")
+
+
+def test_to_forbid_what_no_note_says_is_told_before_and_after(
+    configure: Callable[..., None], db: None
+) -> None:
+    configure(principal="alice")
+    alice = principal("alice")
+    item, other = factories.turns(alice, ("Go on, please, as we said.", "Well, all right then."))
+    code, told = run("--raw", str(item.pk), "--forbid")
+    assert (code, told["nothing_to_forbid"], told["forbidden"]) == (0, True, [])
+    out = io.StringIO()
+    call_command("purge", "--raw", str(item.pk), "--forbid", stdout=out)
+    assert "--forbid forbids nothing: no note came of what goes" in out.getvalue()
+    assert "rejection forbid --words -" in out.getvalue()
+    assert "forbid" not in str(run("--raw", str(item.pk))[1].get("to_do", ""))
+    code, told = run("--raw", str(item.pk), "--forbid", "--yes", "--reason", "asked")
+    assert (code, told["proved"], told["forbidden"]) == (3, True, 0)
+    (what,) = told["to_do"]
+    assert what.startswith("--forbid forbade nothing") and "rejection forbid --words -" in what
+    code, told = run("--raw", str(other.pk), "--yes", "--reason", "asked")
+    assert (code, told["to_do"]) == (0, []), "nobody asked to forbid anything"
+
+
+def test_what_was_forbidden_before_is_as_forbidden_as_ever(
+    configure: Callable[..., None], db: None
+) -> None:
+    configure(principal="alice")
+    alice = principal("alice")
+    for made in (notes := factories.distilled(alice, SAID)):
+        rejected.forbid(made.content, owner=alice, by=alice, now=timezone.now())
+    code, told = run("--session", "s1", "--forbid", "--yes", "--reason", "asked")
+    assert (code, told["forbidden"], told["forbidden_before"]) == (0, 0, len(notes)), told
 
 
 def test_a_note_that_stays_loses_its_quote_in_the_vault_too(home: Path) -> None:
@@ -351,10 +390,19 @@ def test_words_that_somebody_keeps_in_a_page_are_found_again_when_they_are_gone(
     shown = PurgeProof.objects.latest("pk")
     assert CANARY not in json.dumps([shown.elsewhere, shown.scanned]).lower()
     assert unfinished() == [told["purge"]]
-    assert run("--finish")[0] == 3, "there is something to finish"
+    other = record.purge(
+        record.plan(Selection(raw=(factories.turns(alice, ["Nothing of all this stays here."],
+                                                   session="other")[0].pk,)), by=alice),
+        by=alice, reason="asked", now=timezone.now(),
+    )  # fmt: skip
+    code, every = run("--finish")
+    assert code == 3, "there is something to finish"
+    assert [(one["purge"], one["state"]) for one in every["finished"]] == [
+        (other.ledger, "clean by sample"), (told["purge"], "elsewhere"),
+    ], "one object for all"  # fmt: skip
     page.unlink()
-    code, told = run("--finish")
-    assert (code, told["state"]) == (0, "clean") and unfinished() == []
+    code, every = run("--finish")
+    assert (code, every["finished"][0]["state"]) == (0, "clean") and unfinished() == []
 
 
 @pytest.mark.django_db
@@ -369,7 +417,7 @@ def test_nobody_finishes_what_is_anothers(configure: Callable[..., None]) -> Non
     assert run("--finish", "--all-owners")[0] == 2
     user("admin", superuser=True, who=bob)
     assert run("--finish")[1] == {"finished": []}
-    assert run("--finish", "--all-owners")[1]["purge"] == done.ledger
+    assert run("--finish", "--all-owners")[1]["finished"][0]["purge"] == done.ledger
 
 
 def test_a_throwaway_database_of_a_killed_process_goes_and_another_is_told(home: Path) -> None:

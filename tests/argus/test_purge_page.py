@@ -11,11 +11,13 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from memory import purge as record
 from memory import roles
 from memory.access import principal
 from memory.letgo import let_go
 from memory.llm.remote.embed import shared
 from memory.models import Act, Note, PurgeLedger, PurgeProof, RawItem
+from memory.selection import Selection
 from tests import factories, web
 from tests.llm.conftest import configure, server
 from tests.memory.books import DECIDED, REPEATED, count
@@ -75,6 +77,31 @@ def test_it_shows_what_would_go_and_does_it_when_the_word_is_said() -> None:
     assert "a customer asked" in page and ">clean<" in page
     assert web.htmx(browser).post(f"/ui/purge/{ledger.pk}/finish").status_code == 200
     assert browser.get(f"/ui/purge/?note={note.pk}").status_code == 404
+
+
+def test_it_says_that_nothing_can_be_forbidden_of_which_no_note_came() -> None:
+    alice, browser = principal("alice"), admin()
+    (item,) = factories.turns(alice, ["Go on, please, as we said yesterday."])
+    page = browser.get(f"/ui/purge/?raw={item.pk}").content.decode()
+    assert 'name="forbid"' not in page and "rejection forbid --words -" in page
+    seen = page.split('name="seen" value="')[1].split('"')[0]
+    form = {"raw": str(item.pk), "seen": seen, "reason": "asked", "word": "purge", "forbid": "on"}
+    answer = web.htmx(browser).post("/ui/purge/do", form)
+    assert "Nothing was forbidden" in answer.content.decode() + str(answer.headers)
+
+
+def test_a_purge_whose_page_never_answered_is_in_the_list_and_is_finished_there() -> None:
+    """How: the server dies between the purge and its proof."""
+    alice, browser = principal("alice"), admin()
+    factories.distilled(alice, DECIDED)
+    plan = record.plan(Selection(session="s1"), by=alice, counted=False)
+    done = record.purge(plan, by=alice, reason="asked", now=timezone.now())
+    page = browser.get(f"/ui/purge/?done={done.ledger}").content.decode()
+    assert ">files wait<" in page and ">Finish it<" in page and "purge --finish" in page
+    answer = web.htmx(browser).post(f"/ui/purge/{done.ledger}/finish")
+    assert answer.status_code == 200
+    newest = PurgeProof.objects.filter(ledger=done.ledger).latest("pk")
+    assert not newest.files_pending and newest.scanned["rows"]
 
 
 def test_it_takes_what_is_ones_own_unless_all_owners_are_looked_at() -> None:

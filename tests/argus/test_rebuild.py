@@ -12,7 +12,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -36,16 +35,15 @@ from argus.scratch import leftovers
 from argus.undo import undo_run
 from exporter.export import export
 from exporter.place import Place, around_vault
-from memory import edits, guards, keeping, letgo, projects, redistill
+from memory import edits, guards, keeping, letgo, people
+from memory.access import principal
 from memory.audit import worker_name
-from memory.errors import Conflict
+from memory.errors import Conflict, NotFound
 from memory.llm.remote.embed import shared
 from memory.llm.remote.structured import forget_dialects
 from memory.models import (
     Act,
     DedupVerdict,
-    Episode,
-    GateRejection,
     ModelReply,
     Note,
     Principal,
@@ -54,207 +52,17 @@ from memory.models import (
     SearchText,
     StageRun,
 )
-from memory.stages.dedup import dedup
-from memory.stages.distill import distill
-from memory.stages.embed import embed
-from memory.stages.segment import segment
-from recall.notes import recall_notes
-from review import holds, rejections
-from review.grounding import Words
+from memory.verifying.check import Look
+from memory.verifying.offered import checks
+from review import holds
 from tests import cluster
-from tests.factories import EMBED_MODEL, clock, document, end_session, project, three, turns
+from tests.argus.livedin import NEW, OLD, House, live_house
+from tests.factories import EMBED_MODEL, document, end_session, turns, verdict
 from tests.factories import note as note_row
-from tests.openai_server import (
-    CHAT,
-    OpenAIServer,
-    Request,
-    Step,
-    behave,
-    note,
-    notes,
-    running,
-    says,
-    wait_until,
-)
-
-OLD = "The staging database of the shop uses PostgreSQL 15.6 on port 5433."
-NEW = "The staging database of the shop uses PostgreSQL 16.2 on port 5433."
-LOOSE = "We decided to release the shop from tags only, never from main."
-MADE_UP = "Everybody in the team loves the colour of the new logo."
-
-
-def mind(request: Request) -> Step:
-    """A model that knows a newer version, and that twice says what the record does not."""
-    system, user = str(request.body["messages"][0]["content"]), request.user
-    if '"verdict"' in system and "16.2" in user.partition("OLD 1")[0] and "15.6" in user:
-        number = next(n for n in "123" if f"OLD {n} " in user and "15.6" in _part(user, n))
-        return says(
-            f'{{"verdict": "supersede", "target": {number}, "reasoning": "A newer version."}}'
-        )
-    if '"source_ref"' in system and "release the shop" in user:
-        found = [
-            note(LOOSE, source_ref="we decided to release the shop, from tags only"),
-            note(MADE_UP, source_ref="a quote that nobody said at all"),
-        ]
-        return says(notes(*found))
-    return behave(request)
-
-
-def _part(user: str, number: str) -> str:
-    return user.partition(f"OLD {number} ")[2].partition("OLD ")[0]
-
+from tests.openai_server import running, wait_until
 
 #: Tables that a hand gets into here.
 TOUCHED = ("note", "evidence", "gaterejection", "modelreply", "capturereceipt", "act")
-
-
-class House:
-    """Alice's house, and a clock that goes on with whatever is done."""
-
-    def __init__(self) -> None:
-        self.alice, self.bob, _ = three()
-        self.now = datetime.fromisoformat("2026-03-02T09:00:00+00:00")
-
-    def later(self, minutes: float = 1) -> datetime:
-        self.now += timedelta(minutes=minutes)
-        return self.now
-
-    def say(self, session: str, *bodies: str, **fields: Any) -> None:
-        """A session of a new day, said, ended and processed."""
-        start = self.later(24 * 60)
-        turns(self.alice, bodies, session=session, start=start, **fields)
-        self.later(len(bodies) + 1)
-        end_session(self.alice, session, now=self.later())
-        self.process()
-
-    def process(self) -> None:
-        for stage in (segment, distill, embed, dedup):
-            stage(clock=clock(self.later()))
-
-    def live(self, content: str) -> Note:
-        found: Note = Note.objects.visible_to(self.alice).live(self.now).get(content=content)
-        return found
-
-
-def live_house(server: OpenAIServer) -> House:
-    """Everything that people may do, done."""
-    server.script(CHAT, *[mind] * 400)
-    house = House()
-    by: dict[str, Any] = {"by": house.alice}
-    around = ("", "The nightly export was red for an hour.", "Nobody looks after the printer now.")
-    for number, more in enumerate(around):
-        house.say(f"old {number}", f"Which version is it, number {number}?", f"{OLD} {more * 3}")
-    house.say(
-        "talk",
-        "What did we find yesterday?",
-        "We moved the job queue from Redis to Postgres because jobs were lost at restart.",
-        "And the mail worker?",
-        "The mail worker runs on the host called kestrel since the last week of May.",
-        "The search index of the shop is rebuilt every night at two o'clock.",
-    )
-    for session in ("heard", "new"):
-        recall_notes(OLD, principal=house.alice, now=house.later(), session=session)
-    more = "The plants of the office want to be watered twice a week. " * 3
-    house.say("heard", "Which version is it again?", f"{OLD} {more}")
-    house.say("new", "Is there news of the database?", NEW)
-    house.say("rules", "How do we release?", "We decided to release the shop from tags only.")
-    document(house.alice, "# Ports\n\nThe proxy of the shop listens on port 8443.", when=house.now)
-    house.process()
-    _decide(house, by)
-    _merge(house, by)
-    _undo(house)
-    _purge(house)
-    return house
-
-
-def _decide(house: House, by: dict[str, Any]) -> None:
-    held = DedupVerdict.objects.as_pipeline().get(status="pending").pk
-    holds.approve(held, now=house.later(), reason="it is newer", **by)
-    holds.undo(held, now=house.later(), **by)
-    holds.reject(held, now=house.later(), **by)
-    holds.undo(held, now=house.later(), **by)
-    holds.approve(held, now=house.later(), **by)
-    queue = house.live(
-        "We moved the job queue from Redis to Postgres because jobs were lost at restart."
-    )
-    keeping.pin(queue.pk, now=house.later(), **by)
-    edits.edit_note(
-        queue.pk,
-        title="Job queue",
-        content="The job queue lies in Postgres.\nJobs were lost at restart with Redis.",
-        now=house.later(),
-        reason="shorter",
-        **by,
-    )
-    house.process()
-    mail = house.live("The mail worker runs on the host called kestrel since the last week of May.")
-    keeping.retire_note(mail.pk, now=house.later(), reason="gone", **by)
-    keeping.restore_note(mail.pk, now=house.later(), **by)
-    night = house.live("The search index of the shop is rebuilt every night at two o'clock.")
-    keeping.retire_note(night.pk, now=house.later(), **by)
-    loose, made_up = (
-        GateRejection.objects.visible_to(house.alice).get(candidate__content=content)
-        for content in (LOOSE, MADE_UP)
-    )
-    words = Words("We decided to release the shop from tags only.", title="Releases from tags")
-    rejections.accept(loose.pk, now=house.later(), reason="it was said", words=words, **by)
-    rejections.forbid(made_up.pk, now=house.later(), reason="nobody said that", **by)
-    house.process()
-
-
-def _merge(house: House, by: dict[str, Any]) -> None:
-    shop = project("shop")
-    other = project("store")
-    house.say("store", "And the store?", "The store runs on two hosts in Lisbon.", cwd="/src/store")
-    projects.merge(other.pk, shop.pk, now=house.later(), **by)
-    house.say(
-        "store 2",
-        "What of the store?",
-        "The store is paid for until the end of June.",
-        cwd="/src/store",
-    )
-    told = Episode.objects.as_pipeline().get(session="store")
-    run = redistill.start(told.pk, now=house.later(), **by)
-    redistill.propose(run.pk, told.unit_key, house.alice.pk, clock=clock(house.later()))
-    proposal = redistill.open_proposal(told.unit_key)
-    assert proposal is not None
-    seen = redistill.changes(proposal, now=house.now).seen
-    redistill.apply(proposal.pk, seen=seen, now=house.later(), **by)
-    house.process()
-
-
-def _purge(house: House) -> None:
-    """A session of which nothing is left, and one that lost what began it."""
-    said = "The invoice printer of the office stands on the second floor."
-    house.say("all", "Where does the printer stand?", said)
-    house.say(
-        "some",
-        "The first proxy of the farm has the address ten.",
-        "Is that so?",
-        "The second proxy of the farm has the address eleven.",
-    )
-    rows = RawItem.objects.visible_to(house.alice)
-    ids = list(rows.filter(session="all").values_list("pk", flat=True))
-    ids.append(rows.get(body__startswith="The first proxy").pk)
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT argus_purge(%s, 'alice', 'asked')", [ids])
-    house.later(24 * 60)
-    house.process()
-
-
-def _undo(house: House) -> None:
-    """A run of distill, and one of dedup, taken back."""
-    house.say(
-        "wrong",
-        "Which one?",
-        "Yes. The store is paid for until the end of June.",
-        "And the cat?",
-        "The cat of the office is called Tilda and sleeps in the printer room.",
-    )
-    for stage in ("dedup", "distill"):
-        last = StageRun.objects.filter(stage=stage).order_by("-pk")[0]
-        report = undo_run(last.pk, by=house.alice, now=house.later(), reason="a mistake")
-        assert report.done, stage
 
 
 def vault(folder: Path, owner: Principal) -> dict[str, bytes]:
@@ -383,6 +191,119 @@ def test_it_keeps_what_it_cannot_make_and_says_so(house: tuple[str, House]) -> N
     assert look(home).identical, "what was not made again once is not told for ever"
 
 
+def test_it_leaves_no_hold_about_a_note_that_it_does_not_make(house: tuple[str, House]) -> None:
+    _, home = house
+    asked = home.live("The store runs on two hosts in Lisbon.")
+    # As if the distiller made it once, and does no more.
+    made = note_row(
+        home.alice, "The store runs on three hosts in Lisbon.", created_at=timezone.now()
+    )
+    run = StageRun.objects.filter(stage="dedup").latest("pk")
+    held = verdict(made, asked, run=run, model_asked="rules-1", model_real="rules-1")
+    sleeps = look(home)
+    assert sleeps.holds == (held.pk,) and not sleeps.troubles, tell(sleeps)
+    held.refresh_from_db()
+    assert held.status == "pending", "looking changes nothing"
+    report = settle(home)
+    assert report.done and report.holds == (held.pk,), tell(report)
+    made.refresh_from_db()
+    held.refresh_from_db()
+    assert (made.retired_reason, held.status, held.decided_by) == ("rebuilt", "undone", home.alice)
+    decision = held.decisions.get()
+    assert (decision.action, decision.status_before, decision.reason) == (
+        "rebuild", "pending", "a hand was in it"
+    )  # fmt: skip
+    assert Act.objects.get(kind="verdict", verb="rebuild").reference == str(held.pk)
+    assert not list(checks()["holds"].look(Look(timezone.now(), 10)))
+    assert look(home).identical, "nor does the next one find anything"
+    # Who wants it after all brings the note back, and says so.
+    keeping.restore_note(made.pk, by=home.alice, now=timezone.now())
+    assert holds.approve(held.pk, by=home.alice, now=timezone.now()).status == "approved"
+    report = look(home)
+    assert report.identical and not report.troubles and not report.not_kept, tell(report)
+
+
+def test_it_does_again_what_somebody_did_with_a_note_that_came_back(
+    house: tuple[str, House],
+) -> None:
+    _, home = house
+    asked = home.live("The store runs on two hosts in Lisbon.")
+    twin = note_row(home.alice, "The store has two hosts in Lisbon.", created_at=timezone.now())
+    run = StageRun.objects.filter(stage="dedup").latest("pk")
+    fields = {"confidence_before": twin.confidence, "confidence_after": 0.65, "run": run}
+    fields |= {"model_asked": "rules-1", "model_real": "rules-1", "created_at": twin.created_at}
+    held = verdict(asked, twin, kind="duplicate", **fields)
+    assert settle(home).done
+    keeping.restore_note(twin.pk, by=home.alice, now=timezone.now())
+    keeping.pin(twin.pk, by=home.alice, now=timezone.now())
+    holds.approve(held.pk, by=home.alice, now=timezone.now())
+    twin.refresh_from_db()
+    asked.refresh_from_db()
+    assert (twin.confidence, asked.retired_reason) == (0.65, "duplicate")
+    before = canonical.digests(MADE)
+    report = look(home)
+    assert report.identical and not report.troubles, tell(report)
+    assert settle(home).done and canonical.digests(MADE) == before
+    # And as often as somebody changes their mind.
+    holds.undo(held.pk, by=home.alice, now=timezone.now())
+    keeping.retire_note(twin.pk, by=home.alice, now=timezone.now())
+    keeping.restore_note(twin.pk, by=home.alice, now=timezone.now())
+    report = look(home)
+    assert report.identical and not report.troubles, tell(report)
+
+
+def test_it_keeps_a_note_that_nothing_makes_again_as_people_decided(
+    house: tuple[str, House],
+) -> None:
+    _, home = house
+    by: dict[str, Any] = {"by": home.alice}
+    texts = ("The key of the attic hangs", "The ladder stands", "The old fan lies", "The lamp is")
+    pinned, gone, edited, unsaid = (
+        note_row(home.alice, f"{text} behind the green door.", created_at=timezone.now())
+        for text in texts
+    )
+    keeping.pin(pinned.pk, now=timezone.now(), **by)
+    keeping.retire_note(gone.pk, now=timezone.now(), **by)
+    edits.edit_note(edited.pk, title="Fan", content="The old fan was given away last week.",
+                    now=timezone.now(), reason="", **by)  # fmt: skip
+    hurt = home.live("The store runs on two hosts in Lisbon.")
+    damage(f"UPDATE memory_note SET title = 'Something else' WHERE id = '{hurt.pk}'")
+    report = settle(home)
+    assert report.done and not report.troubles, tell(report)
+    told = {f"note {one.pk}" for one in (pinned, gone, edited)}
+    assert set(report.not_kept) == told, tell(report)
+    assert [one.note for one in report.difference.vanish] == [str(unsaid.pk)], tell(report)
+    rows = Note.objects.as_pipeline()
+    found = {one.pk: one.retired_reason for one in rows.filter(unit_key__startswith="made:")}
+    assert found == {pinned.pk: "", gone.pk: "retired", edited.pk: "edited", unsaid.pk: "rebuilt"}
+    assert rows.filter(content="The old fan was given away last week.", deleted_at=None).exists()
+    assert rows.get(pk=hurt.pk).title != "Something else", "what is hurt elsewhere is mended"
+    again = look(home)
+    assert again.identical and set(again.not_kept) == told, tell(again)
+
+
+def test_it_asks_no_team_of_today_who_might_do_what_was_done(clone_db: str) -> None:
+    home, stranger = House(), principal("stranger")
+    start = home.later(24 * 60)
+    for who, said in ((home.alice, OLD), (stranger, NEW)):
+        turns(who, ["Which version is it?", said], session=who.name, start=start, visibility="team")
+        end_session(who, who.name, now=home.later(10))
+    home.process()
+    run = StageRun.objects.filter(stage="distill").latest("pk")
+    undone = undo_run(run.pk, by=home.bob, now=home.later())
+    assert (len(undone.done), undone.foreign) == (1, 1), "of a stranger's note nobody else decides"
+    shared = Note.objects.as_pipeline().get(owner=home.alice)
+    keeping.restore_note(shared.pk, by=home.bob, now=home.later())
+    # One went, and one came who had undone more.
+    people.leave("bob", ["pair"], by=home.alice, now=home.later())
+    with pytest.raises(NotFound):
+        keeping.retire_note(shared.pk, by=home.bob, now=home.later())
+    people.join("stranger", ["pair", "crew"], by=home.alice, now=home.later())
+    people.join("bob", ["crew"], by=home.alice, now=home.later())
+    report = look(home)
+    assert report.identical and not report.troubles and not report.not_kept, tell(report)
+
+
 def test_it_needs_no_row_of_a_ledger_that_was_let_go(house: tuple[str, House]) -> None:
     _, home = house
     shown = DedupVerdict.objects.as_pipeline().filter(verdict="duplicate", corroborates=False)
@@ -485,8 +406,12 @@ def test_it_writes_nothing_beside_a_worker_or_over_what_came_meanwhile(
 ) -> None:
     _, home = house
     run = StageRun.objects.create(stage="dedup", worker=worker_name())
-    with pytest.raises(Conflict, match=r"run \d+ \(dedup\) is at work"):
-        settle(home)
+    with (
+        monkeypatch.context() as told,
+        pytest.raises(Conflict, match=r"run \d+ \(dedup\) is at work"),
+    ):
+        told.setattr("argus.rebuilding.rebuild.scratch", None)
+        settle(home)  # At once: nothing is made for it before.
     StageRun.objects.filter(pk=run.pk).update(status="done")
     note = home.live("The store runs on two hosts in Lisbon.")
     real = compared.compare
@@ -500,6 +425,18 @@ def test_it_writes_nothing_beside_a_worker_or_over_what_came_meanwhile(
     monkeypatch.setattr("argus.rebuilding.rebuild.compare", meanwhile)
     with pytest.raises(Conflict, match="the house changed"):
         settle(home)
+    assert not Act.objects.filter(verb="rebuild").exists()
+
+
+def test_it_says_who_is_in_its_way_and_does_not_wait_for_ever(
+    house: tuple[str, House], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, home = house
+    monkeypatch.setattr("memory.purge.LOCK_SECONDS", 1)
+    with psycopg.connect(cluster.owner_address(cluster.address(name))) as other:
+        other.execute("LOCK TABLE memory_decision IN SHARE MODE")
+        with pytest.raises(Conflict, match="nothing was changed, try again"):
+            settle(home)
     assert not Act.objects.filter(verb="rebuild").exists()
 
 

@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import connection, transaction
+from django.db import connection, connections, transaction
 from django.db.utils import ProgrammingError
+from django.utils import timezone
 
 from argus import postgres
 from argus.backups import archive, backup, clients, inventory, since
 from argus.backups import restore as restoring
-from argus.backups.restore import Unfaithful, restore
+from argus.backups.restore import RestoreReport, Unfaithful, restore
 from argus.owner import as_owner
 from argus.scratch import connected, leftovers, owner_of
 from memory.access import create_key, principal, revoke_key
 from memory.errors import RefusedError
 from memory.guards import FROZEN
-from memory.models import AccessKey, Act, PurgeProof, RawItem
+from memory.models import AccessKey, Act, PurgeLedger, PurgeProof, RawItem, RejectedFact
 from memory.rejected import forbid
 from tests import cluster, factories
 from tests.memory import books
@@ -158,6 +161,9 @@ def test_it_puts_nothing_over_what_is_there_unless_told_to(
     call_command("restore", str(path), "--force", "--dry-run", "--json")
     told = json.loads(capsys.readouterr().out)
     assert told["dry_run"] and told["replaced"]["memory_rawitem"] > 0
+    # What the backup knows of is no news, whatever its clock said.
+    assert [one["number"] for one in told["purged_since"]] == [number - 1, number]
+    assert (told["forbidden_since"], told["revoked_since"]) == (1, 1)
     assert held() == now
     call_command("restore", str(path), "--force", "--no-progress")
     said = capsys.readouterr().out
@@ -178,9 +184,111 @@ def test_it_puts_nothing_over_what_is_there_unless_told_to(
     assert books.purge([taken.pk])["ledger"] > number, "under a number of its own"
     # Of another house, which has numbers of its own, nothing of all this is taken over.
     with connected(owner_of(dict(connection.settings_dict))) as at:
-        theirs = replace(since.look(at, factories.at().isoformat()), born=None)
+        theirs = replace(since.look(at, {}), born=None)
         assert len(theirs.told().purges) > 2 and since.carry(theirs, at) == since.Carried()
     assert names() == {connection.settings_dict["NAME"]}
+
+
+SAID = "We keep the ledger of this house in Postgres for good reasons."
+
+
+def _carried(report: RestoreReport) -> list[tuple[int, tuple[int, ...]]]:
+    """The purges that a restore carried over, each with the raw items that are back; each is in the
+    ledger, with its proof, and the database takes a next one."""
+    found = [(one.number, one.back) for one in report.purged_since]
+    numbers = {number for number, _ in found}
+    assert numbers <= set(PurgeLedger.objects.values_list("pk", flat=True))
+    assert numbers == set(
+        PurgeProof.objects.filter(ledger__in=numbers).values_list("ledger", flat=True)
+    )
+    for _, back in found:
+        assert books.purge(list(back))["ledger"] not in numbers
+    return found
+
+
+def _proved(ledger: int) -> None:
+    PurgeProof.objects.create(ledger_id=ledger, proved=True, created_at=timezone.now())
+
+
+def test_a_purge_that_ran_while_the_backup_began_is_carried_over(
+    clone_db: str, tmp_path: Path
+) -> None:
+    """It began before, and ended after. A clock would tell the first alone."""
+    alice = principal("alice")
+    (item,) = factories.turns(alice, [SAID])
+    owner = owner_of(dict(connection.settings_dict))
+    with connected(owner) as running:
+        running.execute("BEGIN")
+        row = running.execute(
+            "SELECT argus_purge(%s, 'alice', 'asked to') ->> 'ledger'", [[item.pk]]
+        ).fetchone()
+        assert row is not None
+        backup.back_up(tmp_path / "a.backup", by=alice, now=timezone.now())
+        running.execute("COMMIT")
+    _proved(int(row[0]))
+    report = restore(tmp_path / "a.backup", now=timezone.now(), force=True)
+    assert _carried(report) == [(int(row[0]), (item.pk,))]
+
+
+def test_a_purge_is_carried_over_whatever_the_clock_of_the_backup_said(
+    clone_db: str, tmp_path: Path
+) -> None:
+    alice = principal("alice")
+    (item,) = factories.turns(alice, [SAID])
+    ahead = timezone.now() + timedelta(minutes=5)
+    backup.back_up(tmp_path / "a.backup", by=alice, now=ahead)
+    ledger: int = books.purge([item.pk])["ledger"]
+    forbid("Nothing of this sort.", owner=alice, by=alice, now=timezone.now())
+    _proved(ledger)
+    looked = restore(tmp_path / "a.backup", now=timezone.now(), force=True, dry_run=True)
+    assert [one.number for one in looked.purged_since] == [ledger] and looked.forbidden_since == 1
+    report = restore(tmp_path / "a.backup", now=timezone.now(), force=True)
+    assert report.forbidden_since == 1 and _carried(report) == [(ledger, (item.pk,))]
+
+
+def test_a_purge_that_ends_before_the_house_is_locked_is_carried_over(
+    clone_db: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alice = principal("alice")
+    (item,) = factories.turns(alice, [SAID])
+    backup.back_up(tmp_path / "a.backup", by=alice, now=timezone.now())
+    beside, purged = restoring._beside, []
+
+    @contextmanager
+    def after_a_purge(real: dict[str, Any]) -> Iterator[str]:
+        purged.append(books.purge([item.pk])["ledger"])
+        _proved(purged[0])
+        connections.close_all()
+        with beside(real) as name:
+            yield name
+
+    monkeypatch.setattr(restoring, "_beside", after_a_purge)
+    report = restore(tmp_path / "a.backup", now=timezone.now(), force=True)
+    assert _carried(report) == [(purged[0], (item.pk,))]
+
+
+def test_a_number_that_two_houses_gave_is_no_reason_to_forget_a_purge(
+    clone_db: str, empty: str, tmp_path: Path
+) -> None:
+    """One house in two places, each with a purge, a proof and a fact of its own."""
+    alice = principal("alice")
+    here, there = factories.turns(alice, [SAID, "The other turn of this house stays here."])
+    first, second = tmp_path / "first.backup", tmp_path / "second.backup"
+    backup.back_up(first, by=alice, now=timezone.now())
+    ledger: int = books.purge([here.pk])["ledger"]
+    _proved(ledger)
+    forbid("Nothing of this sort.", owner=alice, by=alice, now=timezone.now())
+    backup.back_up(second, by=alice, now=timezone.now())
+    with cluster.using(empty):
+        restore(first, now=timezone.now())
+        alice = principal("alice")
+        assert books.purge([there.pk])["ledger"] == ledger
+        _proved(ledger)
+        forbid("Nothing of that sort.", owner=alice, by=alice, now=timezone.now())
+        report = restore(second, now=timezone.now(), force=True)
+        assert report.forbidden_since == 1 and RejectedFact.objects.as_pipeline().count() == 2
+        assert _carried(report) == [(ledger + 1, (there.pk,))]
+        assert PurgeProof.objects.filter(ledger=ledger).count() == 1
 
 
 def test_it_leaves_the_old_content_whatever_goes_wrong(

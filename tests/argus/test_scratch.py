@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from django.db import connection, transaction
@@ -34,7 +35,12 @@ def where() -> tuple[str, str]:
         return name, user
 
 
-def test_it_is_another_database_inside_and_the_real_one_after(clone_db: str) -> None:
+@pytest.mark.parametrize("copied", [False, True], ids=["migrated", "copied"])
+def test_it_is_another_database_inside_and_the_real_one_after(
+    clone_db: str, settings: Any, copied: bool
+) -> None:
+    if not copied:
+        settings.SCRATCH_TEMPLATE = None
     principal("real")
     real = where()
     with scratch() as name:
@@ -63,8 +69,11 @@ def test_it_is_dropped_when_an_error_leaves_a_transaction_open(clone_db: str) ->
 
 
 HOLD = """
+import sys
 import django; django.setup()
+from django.conf import settings
 from argus.scratch import scratch
+settings.SCRATCH_TEMPLATE = sys.argv[1]
 with scratch() as name:
     print(name, flush=True)
     input()
@@ -73,11 +82,11 @@ with scratch() as name:
 
 @pytest.fixture
 def holding(
-    clone_db: str, clone_environment: dict[str, str]
+    clone_db: str, clone_environment: dict[str, str], template_db: str
 ) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """A process inside a throwaway database, and that database's name."""
     process = subprocess.Popen(
-        [sys.executable, "-c", HOLD],
+        [sys.executable, "-c", HOLD, template_db],
         env=clone_environment, cwd=cluster.ROOT, text=True,
         stdin=subprocess.PIPE, stdout=subprocess.PIPE,
     )  # fmt: skip

@@ -153,7 +153,7 @@ def test_it_is_a_tree_on_a_terminal_and_an_object_for_programs(
     call_command("trace", str(new.pk), "--forward", "--json")
     tree = json.loads(capsys.readouterr().out)
     assert tree["kind"] == "note" and {one["how"] for one in tree["branches"]} >= {"lies in"}
-    for wrong, code in (("no-such", 2), (str(uuid.uuid4()), 1)):
+    for wrong, code in (("no-such", 2), (str(uuid.uuid4()), 2)):
         with pytest.raises(CommandError) as error:
             call_command("trace", wrong)
         assert error.value.returncode == code

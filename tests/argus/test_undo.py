@@ -237,6 +237,25 @@ def test_it_asks_no_more_for_many_notes_than_for_a_few(
     assert len(report.done) == 40 and Act.objects.filter(verb="retire").count() == 40
 
 
+def test_it_says_before_what_it_will_do_and_names_the_way_back(
+    alice: Principal, settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings.ARGUS = settings.ARGUS.model_copy(update={"principal": alice.name})
+    run = run_of("distill")
+    made = note(alice, "The port of Alice is 5432 for now.", run=run)
+    call_command("undo", "--run", str(run.pk), "--dry-run")
+    printed = capsys.readouterr()
+    assert printed.out.startswith(f"would undo 1 note of run {run.pk}") and not printed.err
+    assert "manage.py note restore ID" in printed.out and "hold approve" not in printed.out
+    assert state(made) == ["live"], "nothing was done"
+    call_command("undo", "--run", str(run.pk), "--json")
+    printed = capsys.readouterr()
+    assert printed.err.startswith(f"would undo 1 note of run {run.pk}"), "it is said before"
+    assert len(json.loads(printed.out)["done"]) == 1 and state(made) == ["undone"]
+    call_command("note", "restore", str(made.pk))
+    assert state(made) == ["live"]
+
+
 def test_it_refuses_runs_that_there_are_not_or_that_go_on(
     alice: Principal, now: datetime = LATER
 ) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import signal
 import socket
 import subprocess
@@ -21,6 +20,7 @@ from django.contrib.auth.models import User
 from argus import postgres
 from argus.up import first
 from memory.models import Principal
+from tests import cluster
 
 
 def _port() -> int:
@@ -29,19 +29,21 @@ def _port() -> int:
         return int(probe.getsockname()[1])
 
 
-@pytest.fixture
-def environment(tmp_path: Path) -> Iterator[dict[str, str]]:
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """Of one home: the first test that starts it finds it new."""
+    home = tmp_path_factory.mktemp("up") / "home"
     address = f"127.0.0.1:{_port()}"
+    cluster.into_memory(home)
     yield {
         **os.environ,
-        "ARGUS_HOME": str(tmp_path / "home"),
+        "ARGUS_HOME": str(home),
         "ARGUS_BIND": address,
         "ARGUS_URL": f"http://{address}",
         "ARGUS_WORKERS": "1",
         "DJANGO_SETTINGS_MODULE": "argus.settings",
     }
-    postgres.stop(tmp_path / "home")
-    shutil.rmtree(postgres._place(tmp_path / "home").root, ignore_errors=True)
+    cluster.discard(home)
 
 
 def _up(environment: dict[str, str], log: Path) -> subprocess.Popen[bytes]:

@@ -49,6 +49,7 @@ P99_TIMES_MIN = 100
 def database() -> Iterator[str]:
     """A clone of the migrated database, Django connected to it; dropped afterwards. Its address."""
     os.environ["DJANGO_SETTINGS_MODULE"] = "tests.settings"
+    os.environ["TESTS_ASKED_BY"] = "bench"
     django.setup()
     from tests import cluster
 

@@ -112,6 +112,7 @@ def grow(grown: Grown, items: int) -> None:
         stage(connection, writing.texts(count), writing.vectors(count), start, 11)
         _notes(connection, values)
         _around(connection, values)
+        _said(connection, values)
     with without(grown.address, "posting_own", "posting_common", "posting_team"):
         for some in (index_notes, index_items):
             while some(limit=4_000):
@@ -287,11 +288,10 @@ def _notes(connection: psycopg.Connection, values: dict[str, Any]) -> None:
 
 
 def _around(connection: psycopg.Connection, values: dict[str, Any]) -> None:
-    """What people and programs did about it: acts, posts, calls, tasks, parked units, cards."""
+    """What programs did about it: acts, posts, calls, tasks, parked units."""
     tenth = "item WHERE mod(item.n, 10) = 0 ORDER BY item.n"
     mine = {"owner_id": "%(owner)s"}
     me = {"principal_id": "%(owner)s"}
-    note = "staged s JOIN item ON item.n = s.n * 10"
     fill(
         connection, Act, tenth, values, **me, created_at="at", reference="id",
         verb="('{approve,retire,confirm,release,rate}'::text[])[1 + mod(n / 10, 5)]",
@@ -339,6 +339,12 @@ def _around(connection: psycopg.Connection, values: dict[str, Any]) -> None:
         **mine, unit="unit_key", kind="'content'", error="'no JSON in the reply'",
         reply="%(reply)s", attempt="g", parked="g = 5", created_at="at",
     )  # fmt: skip
+
+
+def _said(connection: psycopg.Connection, values: dict[str, Any]) -> None:
+    """What a person said of it: decisions, cards, pins, feedback."""
+    me = {"principal_id": "%(owner)s"}
+    note = "staged s JOIN item ON item.n = s.n * 10"
     fill(
         connection, RejectionDecision, "memory_gaterejection r JOIN made ON made.id = r.episode_id"
         " WHERE mod(made.n, 5) = 0", values, **me, rejection_id="r.id",

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 from django.db import connection
+from django.db.models.signals import post_init
 from django.test.utils import CaptureQueriesContext
 
 from memory import verdicts
@@ -48,6 +49,27 @@ def test_it_follows_many_notes_to_what_is_live_in_a_statement_a_step(alice: Prin
     assert len(queries) == 4, "three steps, and a look that there is none behind"
     row, kept = standing_for(a) or (None, None)
     assert kept == d and row == DedupVerdict.objects.as_pipeline().get(target=a)
+
+
+def test_it_reads_no_verdict_of_those_that_went_into_a_note(alice: Principal) -> None:
+    a, b = chain(alice, 2)
+    for number in range(20):
+        twin = note(alice, f"The port was 1000, twin {number}.", embedding=None)
+        DedupVerdict.objects.create(
+            owner=alice, note=twin, target=a, verdict="duplicate", status="applied"
+        )
+        Note.objects.as_pipeline().filter(pk=twin.pk).update(deleted_at=NOW)
+    read: list[DedupVerdict] = []
+
+    def count(instance: DedupVerdict, **_: object) -> None:
+        read.append(instance)
+
+    post_init.connect(count, sender=DedupVerdict)
+    try:
+        assert heirs([a.pk])[a.pk].kept == b and heirs([b.pk]) == {}
+    finally:
+        post_init.disconnect(count, sender=DedupVerdict)
+    assert len(read) == 1, "the one that retired it"
 
 
 def test_it_ends_at_what_a_person_retired_and_at_what_was_taken_back(alice: Principal) -> None:

@@ -160,7 +160,7 @@ def test_revokekey_revokes_by_prefix_and_fails_for_an_unknown_one() -> None:
     assert "revoked" in run("keys")
     with pytest.raises(CommandError) as told:
         run("revokekey", row.prefix)
-    assert told.value.returncode == 1
+    assert told.value.returncode == 2
     assert key not in str(told.value)
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import base64
+import bz2
+import gzip
 import json
+import lzma
 import os
 import pickle
 import zlib
@@ -21,8 +24,10 @@ from django.utils import timezone
 from argus.owner import as_owner
 from memory import folders, proof, scan
 from memory.access import principal
+from memory.errors import RefusedError
 from memory.folders import in_file, walk
 from memory.models import Injection, ModelReply, PurgeLedger, PurgeProof
+from memory.text.numbers import Numbers
 from memory.text.passages import Passages, known
 from tests import factories
 from tests.memory.books import DECIDED, purge, two_sessions
@@ -74,13 +79,64 @@ def test_it_looks_for_a_short_text_whole_and_for_a_word_or_two_not_at_all() -> N
     assert not unspaced.in_text("港の管理人は潮の表を持っていない、と彼は言いましたので、はい")
 
 
-def test_it_stays_bounded_and_still_finds_a_whole_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memory.text.passages.WINDOWS_MAX", 50)
-    many = words(*(" ".join(f"word{n}x{k}" for k in range(60)) for n in range(40)))
-    assert len(many.windows) <= 50 and many.every > 1
-    text = " ".join(f"word7x{k}" for k in range(60))
-    again = known(proof.kept(many))
-    assert many.in_text(text) == again.in_text(text)
+def test_it_knows_every_window_however_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sample leaves what it has not, and proves by the same sample that it is gone."""
+    monkeypatch.setattr("memory.text.passages.QUICK_MAX", 50)
+    monkeypatch.setattr("memory.text.numbers.LOOSE_MIN", 70)
+    texts = [" ".join(f"word{n}x{k}" for k in range(60)) for n in range(40)]
+    many = words(*texts, *(f"my locker has number {n}" for n in range(60)), "so be it", *texts[:9])
+    assert isinstance(many.windows, Numbers) and isinstance(many.short[5], Numbers)
+    assert (len(many.windows), many.shorts()) == (40 * 53, 61)
+    for n in range(40):
+        for k in range(53):
+            assert many.in_text(" ".join(f"word{n}x{one}" for one in range(k, k + 8)))
+    assert not many.in_text(" ".join(f"word{n}x{n}" for n in range(20)))
+    assert many.in_text("My locker has number 7!") and not many.in_text("My locker has number 77")
+    some = many.in_text(texts[7])
+    assert len(some) == 53
+    for less, left in ((many.without(some), 39 * 53), (many.only(some), 53)):
+        assert len(less.windows) == len(set(less.windows)) == left
+        assert (less.in_text(texts[7]) == some) is (left == 53)
+    assert len(many.windows) == 40 * 53 and many.in_text(texts[7]) == some
+    kept = proof.kept(many, first=some)
+    assert kept == sorted(many.windows) and some <= set(kept)
+
+
+def test_it_keeps_the_same_numbers_of_many_whatever_they_are_kept_in(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(proof, "SHINGLES_KEPT_MAX", 64)
+    texts = [" ".join(f"word{n}x{k}" for k in range(60)) for n in range(40)]
+    few, first = words(*texts), words(texts[7]).windows
+    monkeypatch.setattr("memory.text.passages.QUICK_MAX", 50)
+    many = words(*texts)
+    assert type(few.windows) is not type(many.windows)
+    assert proof.kept(few, first=first) == proof.kept(many, first=Numbers(first))
+    assert len(proof.kept(few)) <= 64 and set(first) <= set(proof.kept(few, first=first))
+
+
+def test_it_takes_all_of_it_or_says_that_it_is_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("memory.text.passages.WINDOWS_MAX", 100)
+    monkeypatch.setattr("memory.text.passages.QUICK_MAX", 50)
+    text = " ".join(f"word{k}" for k in range(100))
+    assert len(words(*[text] * 5).windows) == 93, "said again it is no more"
+    with pytest.raises(RefusedError, match=r"more than 100 words.*--session"):
+        words(text, " ".join(f"other{k}" for k in range(20)))
+
+
+@pytest.mark.parametrize(
+    ("text", "whole"),
+    [
+        (WORDS, True),
+        ("The harbour master keeps the tide tables in the blue drawer.", True),
+        (f"{WORDS} And it is wet.", False),
+        ("My locker has number 4711", True),
+        ("my locker has number 4711, you know", False),
+        ("", False),
+    ],
+)
+def test_it_knows_whether_a_text_says_nothing_else(text: str, whole: bool) -> None:
+    assert words(WORDS, "My locker has number 4711").covers(text) is whole
 
 
 @pytest.mark.django_db
@@ -264,9 +320,9 @@ def test_it_keeps_no_name_of_a_file_and_no_number_of_somebody_elses_row(tmp_path
     shown.row.refresh_from_db()
     told = {one["place"]: one for one in shown.row.elsewhere}
     assert (told["memory_injection"]["count"], told["memory_injection"]["ids"]) == (
-        2, [str(mine.pk)],
+        1, [str(mine.pk)],
     )  # fmt: skip
-    assert (told["memory_rawitem"]["count"], told["memory_rawitem"]["ids"]) == (1, [])
+    assert "memory_rawitem" not in told, "how many others say it in private is told to nobody"
     assert "Anna" not in json.dumps([shown.row.elsewhere, shown.row.scanned])
     assert shown.paths == (str(page),) == tuple(proof.named(shown.row, [tmp_path]))
 
@@ -298,6 +354,29 @@ def test_it_reads_a_large_file_and_a_large_reply_to_the_end(
     assert in_file(path, words(WORDS))
     packed = zlib.compress(f"{filler}{filler}{WORDS}".encode())
     assert any(words(WORDS).in_text(text) for text in scan.texts(packed))
+
+
+@pytest.mark.parametrize("packed", [gzip.compress, bz2.compress, lzma.compress])
+def test_it_reads_what_is_compressed_to_the_end(
+    packed: Callable[[bytes], bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(folders, "FILE_BYTES_AT_ONCE", 100_000)
+    monkeypatch.setattr(scan, "UNPACKED_BYTES_MAX", 100_000)
+    path, filler = tmp_path / "old.log", "and so on and on " * 20_000
+    # A log that is rotated is appended to.
+    data = packed(filler.encode()) + packed(f"{filler}{WORDS}".encode())
+    path.write_bytes(data)
+    assert in_file(path, words(WORDS))
+    path.write_bytes(data[:-20])
+    with pytest.raises(OSError, match="cut off"):
+        in_file(path, words(WORDS))
+    path.write_bytes(data[:3] + f" says: {WORDS}".encode())
+    assert in_file(path, words(WORDS)), "a text that begins with the same letters"
+    if packed is gzip.compress:
+        assert any(words(WORDS).in_text(text) for text in scan.texts(data))
+        assert any(
+            words(WORDS).in_text(text) for text in scan.texts(base64.b64encode(data).decode())
+        )
 
 
 def test_it_tells_of_what_it_may_not_read_and_reads_other_schemas(clone_db: str) -> None:

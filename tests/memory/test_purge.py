@@ -15,8 +15,8 @@ import pytest
 from django.db import connection, transaction
 from django.utils import timezone
 
+from memory import letgo, proof, rejected
 from memory import purge as record
-from memory import rejected
 from memory.access import principal
 from memory.errors import Conflict, RefusedError
 from memory.models import (
@@ -28,11 +28,13 @@ from memory.models import (
     Feedback,
     GateRejection,
     Injection,
+    ModelReply,
     Note,
     Principal,
     PurgeLedger,
     PurgeProof,
     RawItem,
+    StageRun,
     Term,
 )
 from memory.searchtexts import index_notes
@@ -281,11 +283,88 @@ def test_it_gives_way_when_a_row_stays_in_hand(
     thread = threading.Thread(target=holder)
     thread.start()
     assert begun.wait(30)
-    with pytest.raises(Conflict):
-        record.purge(plan, by=alice, reason="asked", now=timezone.now())
+    today = timezone.now().date()
+    for at_work in (
+        lambda: record.purge(plan, by=alice, reason="asked", now=timezone.now()),
+        lambda: record.plan(Selection(raw=(item.pk,)), by=alice),
+        lambda: letgo.look_at("injection", today, now=timezone.now()),
+        lambda: letgo.let_go("injection", today, by=alice, reason="old", now=timezone.now()),
+    ):
+        with pytest.raises(Conflict, match="try again"):
+            at_work()
     go.set()
     thread.join(30)
     assert count("memory_purgeledger") == 0 and count("memory_rawitem") == 1
+
+
+@pytest.mark.django_db
+def test_it_leaves_nothing_of_more_words_than_are_quick_to_know(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where a sample stood for the words, eight of them stayed in what people asked."""
+    monkeypatch.setattr("memory.text.passages.QUICK_MAX", 500)
+    alice = principal("alice")
+    factories.turns(alice, [" ".join(f"w{n}q{k}" for k in range(100)) for n in range(20)])
+    factories.turns(alice, [" ".join(f"w3q{k}" for k in range(40, 50))], session="s2")
+    asked = [
+        Injection.objects.create(
+            owner=alice, mode="prompt", outcome="hit",
+            query=" ".join(f"w{n}q{k}" for k in range(20, 28)),
+        )
+        for n in range(20)
+    ]  # fmt: skip
+    plan = record.plan(Selection(session="s1"), by=alice)
+    assert (len(plan.everything.windows), len(plan.words.windows)) == (20 * 93, 20 * 93 - 3)
+    purged = record.purge(plan, by=alice, reason="asked to", now=NOW)
+    assert purged.counts["memory_injection (emptied)"] == len(asked)
+    shown = proof.prove(PurgeLedger.objects.get(), plan.everything, now=NOW).row
+    assert [(one["place"], one["by_right"]) for one in shown.elsewhere] == [(proof.RECORD, True)]
+    assert shown.scanned["windows"] == len(shown.shingles) == 20 * 93 and proof.whole(shown)
+
+
+@pytest.mark.django_db
+def test_it_empties_what_an_earlier_purge_was_for_and_what_a_run_reported() -> None:
+    alice = principal("alice")
+    other, item = factories.turns(alice, [DECIDED[0], DECIDED[2]])
+    before = done(Selection(raw=(other.pk,)), alice)
+    with connection.cursor() as cursor:
+        # What was no word of a purge when it was given for a reason.
+        cursor.execute("SELECT argus_purge('{}', 'alice', %s)", [f"unlike {DECIDED[2]}"])
+    told = {"found": {"quote": 2}, "left": 3, "stopped": "budget", "sampled": ["item:4"],
+            "after": "episode:0a1b", "troubles": [f"x: {DECIDED[2]}", "hunter2"],
+            DECIDED[2]: 1}  # fmt: skip
+    run = StageRun.objects.create(stage="reconcile", status="done", report=told)
+    purged = done(Selection(raw=(item.pk,)), alice)
+    run.refresh_from_db()
+    kept = {**told, "troubles": ["", ""]}
+    kept.pop(DECIDED[2])
+    assert run.report == kept, "what others go by stays"
+    reasons = list(PurgeLedger.objects.order_by("pk").values_list("reason", flat=True))
+    assert reasons == ["asked to", "[emptied]", "asked to"] and before.ledger < purged.ledger
+    assert purged.counts["memory_purgeledger (emptied)"] == 1
+    assert words_kept(DECIDED[2]) == []
+
+
+@pytest.mark.django_db
+def test_it_knows_a_reply_by_any_of_its_units_whatever_stands_there() -> None:
+    first, second = two_sessions()
+    told: tuple[Any, ...] = (
+        ["item:0", first.unit_key], [second.unit_key], {"odd": first.unit_key}, "x", [], [None, 7],
+    )  # fmt: skip
+    for n, units in enumerate(told):
+        ModelReply.objects.create(
+            port="distill", model="m", prompt_version="1", input_sha256=str(n), model_real="m",
+            reply=b"x", units=units,
+        )  # fmt: skip
+    done(Selection(session="s1"), first.owner)
+    left = ModelReply.objects.filter(port="distill", model="m").order_by("pk")
+    assert list(left.values_list("units", flat=True)) == list(told[1:])
+    with connection.cursor() as cursor:
+        # A plan for whatever arrays come would hold each row against each name, for minutes.
+        cursor.execute("SELECT proname, proconfig FROM pg_proc WHERE proname LIKE 'argus_purge%'")
+        set_ = dict(cursor.fetchall())
+    assert set(set_) == {"argus_purge", "argus_purge_reach"}
+    assert all("plan_cache_mode=force_custom_plan" in one for one in set_.values())
 
 
 def test_killed_in_the_middle_it_did_nothing(

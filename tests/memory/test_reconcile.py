@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -17,7 +17,7 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from django.utils import timezone
 
-from memory import findings, redistill
+from memory import findings, reconciling, redistill
 from memory.access import principal
 from memory.edits import edit_note
 from memory.errors import NotFound
@@ -342,13 +342,108 @@ def test_what_a_sample_found_holds_until_its_unit_is_looked_at_again(
 
 
 @pytest.mark.django_db
+@pytest.mark.parametrize("named", [200, 2])
+@pytest.mark.parametrize("asked", [{"full": True}, {"sample": 4}])
+def test_a_replay_that_was_cut_short_hides_nothing_of_what_it_left(
+    server: OpenAIServer, alice: Principal, monkeypatch: pytest.MonkeyPatch,
+    asked: dict[str, Any], named: int,
+) -> None:  # fmt: skip
+    """Also where there were too many units to name them: by their order."""
+    monkeypatch.setattr(findings, "UNITS_NAMED_MAX", named)
+    for number in range(3):
+        told(server, alice, f"s{number}", number * 1440)
+    forbid(OTHER, owner=alice, by=alice, now=at(days=1))
+
+    def stands() -> int:
+        last = findings.last("reconcile")
+        assert last and last.total == _of_last_runs(Finding.objects.as_pipeline()).count()
+        return last.total
+
+    def cut(limit: int | None, until: datetime | None = None) -> ReconcileReport:
+        run = stage.ask(trigger="command", now=LATER, **asked)
+        return reconcile(run=run, clock=clock(LATER), limit=limit, until=until)
+
+    # Of each unit the gate, and what distilling again would not make any more.
+    assert replay(full=True).findings == 6 == stands()
+    late = cut(None, until=at(days=0))
+    assert (late.units, late.left, late.stopped) == (0, 3, "time") and stands() == 6
+    RejectedFact.objects.as_pipeline().update(lifted_at=at(days=2))
+    one = cut(limit=2)
+    assert (one.units, one.left, one.stopped, one.findings) == (2, 1, "", 0)
+    assert stands() == 2, "those of the unit that it left"
+    if "full" in asked:
+        assert cut(limit=None).left == 0 == stands()
+
+
+@pytest.mark.django_db
+def test_a_unit_whose_answer_nobody_got_was_not_compared(
+    server: OpenAIServer, alice: Principal, configure: Configure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = told(server, alice)
+    newer(monkeypatch)
+    reply = notes(note(QUOTE), note(OTHER, content="Staging is on port 8443."))
+    server.script(CHAT, says(reply))
+    assert found(replay(full=True)) == {"notes": 1}
+
+    def stands() -> dict[str, int]:
+        last = findings.last("reconcile")
+        assert last
+        return {name: n for name, n in last.counts.items() if n}
+
+    for named, answer in ((200, says("no json at all")), (1, says("nor here")), (200, fails(503))):
+        monkeypatch.setattr(findings, "UNITS_NAMED_MAX", named)
+        newer(monkeypatch)
+        server.scripts.clear()
+        server.script(CHAT, *[answer] * 20)
+        report = replay(full=True)
+        assert (report.findings, report.unread) == (0, (one.unit_key,))
+        assert stands() == {"notes": 1}
+
+
+@pytest.mark.django_db
+def test_it_ends_by_what_it_left_and_counts_that(
+    server: OpenAIServer, alice: Principal, capsys: Any
+) -> None:
+    for number in range(4):
+        told(server, alice, f"s{number}", number * 1440)
+    for which in ("--full", "--sample=4"):
+        with pytest.raises(SystemExit) as end:
+            call_command("reconcile", which, "--limit", "1", "--json")
+        report = json.loads(capsys.readouterr().out)
+        assert (report["units"], report["left"], end.value.code) == (1, 3, 3)
+        with pytest.raises(SystemExit):
+            call_command("reconcile", which, "--limit", "3")
+        assert "3 units replayed, 0 found, 0 proposals made, 1 left" in capsys.readouterr().out
+    call_command("reconcile", "--full", "--limit", "4")
+    assert capsys.readouterr().out.endswith("4 units replayed, 0 found, 0 proposals made\n")
+
+
+def test_a_sweep_that_falls_is_a_finding_and_the_others_have_their_turn(
+    clone_db: str, server: OpenAIServer, configure: Configure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alice = three()[0]
+    told(server, alice)
+    books.purge([document(alice, "A page that goes.").pk])
+    with breaking.superuser():
+        breaking.do("SET session_replication_role = replica")
+        breaking.do("UPDATE memory_purgeledger SET counts = jsonb_set(counts, '{units}', '3')")
+    assert found(replay(full=True)) == {}, "a row that is odd is passed over"
+    monkeypatch.setattr(reconciling, "TURNS", "SELECT 'x', '1', 1, ('x'::uuid)::text")
+    report = replay(full=True)
+    assert (report.units, found(report)) == (1, {"turns": 1})
+    (row,) = rows()
+    assert (row.kind, row.reference, row.detail["error"]) == ("check", "turns", "DataError")
+
+
+@pytest.mark.django_db
 def test_a_unit_that_there_is_not_is_told_and_leaves_no_run(capsys: Any, alice: Principal) -> None:
     for odd in ("", "episode:", "episode:nothing", "item:9999", "item:x", "item:²", "note:1", "x"):
-        if odd:
-            with pytest.raises(NotFound):
-                stage.ask(trigger="command", now=LATER, unit=odd)
-            with pytest.raises(CommandError):
-                call_command("reconcile", "--unit", odd)
+        with pytest.raises(NotFound):
+            stage.ask(trigger="command", now=LATER, unit=odd)
+        for more in ((), ("--dry-run",)):
+            with pytest.raises(CommandError, match="it is episode:KEY or item:ID") as wrong:
+                call_command("reconcile", "--unit", odd, *more)
+            assert wrong.value.returncode == 2
     assert not StageRun.objects.filter(stage="reconcile").exists()
     call_command("reconcile", "--dry-run", "--sample", "7", "--json")
     assert json.loads(capsys.readouterr().out)["units"] == 7

@@ -203,6 +203,27 @@ def test_roles_are_changed_and_the_change_is_told() -> None:
         people.set_roles("nobody", ["reader"], by=principal(), now=NOW)
 
 
+def test_who_leaves_a_team_sees_and_settles_nothing_of_it_any_more() -> None:
+    roles.sync()
+    added("carol", "reviewer", teams=["harbor", "crew"])
+    carol, laptop = Principal.objects.get(name="carol"), Principal.objects.create(name="laptop")
+    assert people.join("laptop", ["harbor"], by=principal(), now=NOW) == ["harbor"]
+    shared = make.note(laptop, "The harbour opens at six.", visibility="team")
+    seen = Note.objects.visible_to(carol)
+    assert seen.filter(pk=shared.pk).exists()
+    assert people.leave("carol", ["harbor"], by=principal(), now=NOW) == ["crew"]
+    assert not Note.objects.visible_to(carol).filter(pk=shared.pk).exists()
+    act = Act.objects.filter(verb="team", reference="carol").get()
+    assert (act.kind, act.detail) == ("person", {"before": ["crew", "harbor"], "after": ["crew"]})
+    assert people.join("carol", ["crew"], by=principal(), now=NOW) == ["crew"]
+    assert Act.objects.filter(verb="team").count() == 2, "what changes nothing is no act"
+    for name, teams in (("carol", ["harbor"]), ("nobody", ["crew"])):
+        with pytest.raises(NotFound):
+            people.leave(name, teams, by=principal(), now=NOW)
+    with pytest.raises(RefusedError, match="at least one team"):
+        people.join("carol", [" "], by=principal(), now=NOW)
+
+
 # Commands.
 
 
@@ -228,6 +249,8 @@ def test_person_role_and_remove_say_what_they_did() -> None:
     run("person", "add", "carol")
     assert "operator" in run("person", "role", "carol", "operator")
     create_key(owner="carol", scopes=["capture"])
+    assert "carol is in crew, harbor now" in run("person", "join", "carol", "crew", "harbor")
+    assert json.loads(run("person", "leave", "carol", "crew", "--json"))["teams"] == ["harbor"]
     assert "1 keys revoked" in run("person", "remove", "carol")
     assert "(removed)" in run("person", "list")
 
@@ -237,9 +260,11 @@ def test_person_role_and_remove_say_what_they_did() -> None:
     [
         (("add", "carol", "--role", "admin"), 2),
         (("add", "carol", "--role", ""), 2),
-        (("add", "carol", "--principal", "nobody"), 1),
-        (("remove", "nobody"), 1),
-        (("role", "nobody", "reader"), 1),
+        (("add", "carol", "--principal", "nobody"), 2),
+        (("remove", "nobody"), 2),
+        (("role", "nobody", "reader"), 2),
+        (("leave", "nobody", "crew"), 2),
+        (("join", "nobody", "crew"), 2),
     ],
 )
 def test_person_fails_with_a_sentence_and_a_code(arguments: tuple[str, ...], code: int) -> None:

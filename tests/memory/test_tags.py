@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from memory.templatetags.argus import bars, buttons, counts, looks, of, options, values
+from memory.templatetags.argus import bars, buttons, counts, facts, looks, of, options, values
 
 WILD = "<b>\"'&"
 TAMED = "&lt;b&gt;&quot;&#x27;&amp;"
@@ -27,6 +27,7 @@ BAR = one(kind=WILD, x=WILD, y=1.5, width=2.0, height=3.0, label=WILD)
         (bars(one(bars=[BAR])), 3),
         (counts(one(rows=[(WILD, WILD, (WILD, 4))])), 3),
         (values(one(rows=[(WILD, 1_234.5)])), 1),
+        (facts([(WILD, WILD)]), 2),
         (looks([one(outcome=WILD, check_kind=WILD, model=WILD)]), 3),
         (buttons(WILD, [(WILD, WILD)], [WILD], WILD), 5),
     ],

@@ -18,6 +18,7 @@ from memory import findings
 from memory.audit import open_run
 from memory.errors import NotFound
 from memory.findings import Found
+from memory.management.commands import verify as command_of_verify
 from memory.models import Act, Finding, Note, RawItem, StageRun
 from memory.pipeline import process
 from memory.retire import retire
@@ -25,7 +26,7 @@ from memory.stages import verify as stage
 from memory.stages.embed import embed
 from memory.stages.verify import verify
 from memory.tasks import run_verify
-from memory.verifying import offered
+from memory.verifying import check, offered
 from memory.verifying.check import Check, Look
 from memory.verifying.offered import checks
 from tests import factories
@@ -214,23 +215,50 @@ def test_what_a_run_had_no_time_for_is_told_by_the_run_before_and_comes_first_in
     assert looked == ["three", "one", "two"]
 
 
-def test_a_check_that_fails_fails_the_run_and_keeps_what_was_found(
+def test_a_check_that_falls_over_a_row_is_a_finding_and_the_others_have_their_turn(
+    house: Note, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    def by_statement(look: Look) -> Iterator[Found]:
+        yield Found("index", "one")
+        yield Found("index", "two")
+        yield from check.rows(look, "SELECT 'item', '1', 1, ('a text of theirs'::uuid)::text")
+
+    def by_itself(look: Look) -> Iterator[Found]:
+        look.looked += 1
+        yield Found("index", dict[str, str]()["nothing"])
+
+    def last(look: Look) -> Iterator[Found]:
+        yield Found("index", "three")
+
+    looks = (by_statement, by_itself, last)
+    only = {look.__name__: Check(look.__name__, "", look) for look in looks}
+    monkeypatch.setattr(stage, "checks", lambda: only)
+    monkeypatch.setattr(command_of_verify, "checks", lambda: only)
+    code, out = command("--json", "--limit", "1", capsys=capsys)
+    told = json.loads(out)
+    assert (code, told["findings"], told["unwritten"]) == (1, 5, 1)
+    assert told["found"] == {"by_statement": 3, "by_itself": 1, "last": 1}
+    run = StageRun.objects.latest("pk")
+    assert (run.status, run.error) == ("done", "")
+    assert [(one.check_name, one.kind, one.reference, one.detail) for one in rows()] == [
+        ("by_statement", "check", "by_statement",
+         {"wrong": "it could not look", "error": "DataError"}),
+        ("by_statement", "index", "one", {}),
+        ("by_itself", "check", "by_itself", {"wrong": "it could not look", "error": "KeyError"}),
+        ("last", "index", "three", {}),
+    ]  # fmt: skip
+
+
+def test_where_the_database_went_away_the_run_fails(
     house: Note, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def found(look: Look) -> Iterator[Found]:
-        yield Found("index", "one")
+    def cut(look: Look) -> Iterator[Found]:
+        yield Found("index", str(breaking.do("SELECT pg_terminate_backend(pg_backend_pid())")))
 
-    def falls(look: Look) -> Iterator[Found]:
-        yield Found("index", "two")
-        raise RuntimeError("the disk is gone")
-
-    only = {"found": Check("found", "", found), "falls": Check("falls", "", falls)}
-    monkeypatch.setattr(stage, "checks", lambda: only)
-    with pytest.raises(RuntimeError):
+    monkeypatch.setattr(stage, "checks", lambda: {"cut": Check("cut", "", cut)})
+    with pytest.raises(DatabaseError):
         verify(clock=factories.clock(factories.at()))
-    run = StageRun.objects.latest("pk")
-    assert (run.status, run.error) == ("failed", "RuntimeError: the disk is gone")
-    assert [one.reference for one in rows()] == ["one"]
+    assert StageRun.objects.latest("pk").status == "failed" and not rows()
 
 
 def test_every_app_offers_its_own_checks_under_names_that_are_its_own() -> None:
@@ -244,8 +272,6 @@ def test_every_app_offers_its_own_checks_under_names_that_are_its_own() -> None:
 
 @pytest.mark.django_db
 def test_a_million_findings_are_counted_and_a_handful_is_fetched() -> None:
-    from memory.verifying import check
-
     look = Look(factories.at(), 3)
     sql = "SELECT 'item', n::text, NULL::bigint, NULL::jsonb FROM generate_series(1, 200000) n"
     assert len(list(check.rows(look, sql))) == 3 and look.beyond == 199_997

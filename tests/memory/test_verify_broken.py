@@ -160,11 +160,19 @@ BREAKS: dict[str, dict[str, str]] = {
         "UPDATE memory_dedupverdict SET target_id = NULL WHERE status = 'pending'": "verdict",
         "UPDATE memory_note SET deleted_at = timestamptz '2026-01-01 00:00Z' WHERE id ="
         " (SELECT note_id FROM memory_dedupverdict WHERE status = 'pending')": "verdict",
+        "UPDATE memory_note SET deleted_at = now(), retired_reason = 'rebuilt' WHERE id ="
+        " (SELECT target_id FROM memory_dedupverdict WHERE status = 'pending')": "verdict",
     },
     "neighbours": {
         "UPDATE memory_note SET deleted_at = timestamptz '2026-01-01 00:00Z'"
         " WHERE id = '{note}'; UPDATE memory_dedupverdict SET candidates ="
         " jsonb_build_array(jsonb_build_object('note', '{note}'))": "verdict",
+        "UPDATE memory_dedupverdict SET candidates = '\"none\"'": "verdict",
+        "UPDATE memory_dedupverdict SET candidates = jsonb_build_object('note', '{note}')":
+        "verdict",
+        "UPDATE memory_dedupverdict SET candidates = jsonb_build_array('{note}')": "verdict",
+        "UPDATE memory_dedupverdict SET candidates ="
+        " jsonb_build_array(jsonb_build_object('note', 'no uuid'))": "verdict",
     },
     "injected": {
         f"UPDATE memory_note SET deleted_at = {LONG_AGO} WHERE id = '{{note}}';"

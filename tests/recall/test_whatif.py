@@ -311,6 +311,11 @@ def test_it_refuses_what_is_no_floor(alice: Principal, given: dict[str, str]) ->
         try_floors(given, rows=mine(alice), principal=alice)
 
 
+def test_it_refuses_modes_that_there_are_not(alice: Principal) -> None:
+    with pytest.raises(RefusedError, match="prompts or all, not on 'everything'"):
+        try_floors({}, rows=mine(alice), principal=alice, modes="everything")
+
+
 def test_it_saves_nothing_that_changes_nothing(alice: Principal) -> None:
     for told in ({}, {"note_relevance": "-1.8"}, {"score": "0.02"}):
         with pytest.raises(RefusedError, match="nothing to adopt"):

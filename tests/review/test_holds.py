@@ -318,7 +318,7 @@ class TestCommand:
         stranger = held(three()[0])
         with pytest.raises(CommandError, match="no verdict") as caught:
             out("hold", "approve", stranger.pk)
-        assert caught.value.returncode == 1
+        assert caught.value.returncode == 2
         mine = held(principal())
         out("hold", "reject", mine.pk)
         with pytest.raises(CommandError, match="rejected by me at"):

@@ -52,3 +52,22 @@ def test_it_says_in_a_terminal_that_there_are_more(monkeypatch: pytest.MonkeyPat
     second = rejected.forbid("Nor of this.", owner=me, by=me, now=at(1))
     lines = say("list", "--facts").splitlines()
     assert [line.split()[0] for line in lines] == [str(second.pk), "there"] and first.pk
+
+
+def test_it_forbids_a_statement_by_its_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    me, words = principal(), "The team plans to move the queue to Kafka."
+    monkeypatch.setattr("sys.stdin", StringIO(f"{words}\n"))
+    told = say("forbid", "--words", "-", "--reason", "we left it open")
+    fact = RejectedFact.objects.visible_to(me).get()
+    assert f"rejected fact {fact.pk}" in told and str(fact.pk) in say("list", "--facts")
+    act = Act.objects.get(kind="rejected_fact")
+    assert (act.verb, act.reference, act.reason) == ("forbid", str(fact.pk), "we left it open")
+    assert rejected.said("the team plans to move the queue to kafka", owner=me)
+    with pytest.raises(CommandError, match="there is nothing to forbid"):
+        say("forbid", "--words", words)
+    for wrong in ((), ("1", "--words", words), ("--words", ""), ("--words", "x " * 2_000)):
+        with pytest.raises(CommandError) as error:
+            say("forbid", *wrong)
+        assert error.value.returncode == 2, wrong
+    say("lift", str(fact.pk))
+    assert rejected.said(words, owner=me) is None

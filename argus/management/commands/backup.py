@@ -10,15 +10,23 @@ from django.core.management.base import CommandError, CommandParser
 from django.utils import timezone
 
 from argus.backups import backup
-from argus.whole import file_name
+from argus.whole import check_name, file_name
 from memory.access import principal
-from memory.management.base import EXIT_USAGE, ArgusCommand, ended_by_sigterm, plain_errors
+from memory.management.base import (
+    EXIT_OK,
+    EXIT_PARTIAL,
+    EXIT_USAGE,
+    ArgusCommand,
+    ended_by_sigterm,
+    plain_errors,
+)
 
 
 class Command(ArgusCommand):
     help = (
         "Write the whole database into one file, as of one moment. Not inside: the vault, "
-        "ARGUS_HOME with its secret key, the environment. Exit 0: it is there, whole."
+        "ARGUS_HOME with its secret key, the environment. Exit 0: it is there, whole; 3: its "
+        "hashes fit, and there is no program here that reads its dump."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -26,7 +34,9 @@ class Command(ArgusCommand):
         parser.add_argument(
             "file", nargs="?", type=file_name, help="default: argus-TIME.backup in this folder"
         )
-        parser.add_argument("--check", action="store_true", help="read FILE and compare its hashes")
+        parser.add_argument(
+            "--check", action="store_true", help="read FILE: its hashes, and its dump"
+        )
         parser.add_argument("--force", action="store_true", help="write over FILE")
         parser.add_argument("--no-progress", action="store_true")
 
@@ -37,6 +47,9 @@ class Command(ArgusCommand):
         path = options["file"] or Path(backup.NAME.format(at=now))
         if options["check"] and not path.exists():
             raise CommandError(f"there is no file {path}", returncode=EXIT_USAGE)
+        if not options["check"]:
+            with plain_errors(refused=EXIT_USAGE):
+                check_name(path, force=options["force"])
         with plain_errors(), ended_by_sigterm():
             if options["check"]:
                 report, verb = backup.check(path), "whole:"
@@ -47,3 +60,4 @@ class Command(ArgusCommand):
                 )
                 verb = "wrote"
         self.say(asdict(report), as_json=options["json"], line=backup.lines(report, verb=verb))
+        self.leave(EXIT_PARTIAL if report.unread else EXIT_OK)

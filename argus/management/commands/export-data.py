@@ -9,9 +9,9 @@ from django.core.management.base import CommandParser
 from django.utils import timezone
 
 from argus.portable.leave import leave, lines
-from argus.whole import file_name
+from argus.whole import check_name, file_name
 from memory.access import principal
-from memory.management.base import ArgusCommand, ended_by_sigterm, plain_errors
+from memory.management.base import EXIT_USAGE, ArgusCommand, ended_by_sigterm, plain_errors
 
 
 class Command(ArgusCommand):
@@ -27,6 +27,9 @@ class Command(ArgusCommand):
         parser.add_argument("--no-progress", action="store_true")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        if not options["path"].is_dir():
+            with plain_errors(refused=EXIT_USAGE):
+                check_name(options["path"], force=options["force"])
         with plain_errors(), ended_by_sigterm():
             report = leave(
                 options["path"],

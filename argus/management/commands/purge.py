@@ -22,6 +22,7 @@ from memory.management.base import (
     EXIT_PARTIAL,
     EXIT_USAGE,
     ArgusCommand,
+    id_number,
     plain_errors,
 )
 from memory.models import Note, Principal, RawItem
@@ -42,13 +43,16 @@ TOLD_MAX = 20
 class Command(ArgusCommand):
     help = (
         "Remove raw items and all that derives from them, for ever. Without --yes it only prints "
-        "what would go. Exit 0: gone, and proved; 3: gone, and its words stand elsewhere, which is "
-        "told, or files wait (--finish)."
+        "what would go. Exit 0: gone, and proved; 3: gone, and something is left to do: its words "
+        "stand elsewhere, files wait, not all could be looked for, or --forbid had nothing to "
+        "forbid. The report says which, and what to do."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
         super().add_arguments(parser)
-        parser.add_argument("--raw", nargs="+", type=int, metavar="ID", help="these raw items")
+        parser.add_argument(
+            "--raw", nargs="+", type=id_number, metavar="ID", help="these raw items"
+        )
         parser.add_argument(
             "--note", nargs="+", type=UUID, metavar="ID", help="these notes and what they are from"
         )
@@ -69,7 +73,7 @@ class Command(ArgusCommand):
             "--before", type=day, metavar="DATE", help="of the days before this (UTC)"
         )
         parser.add_argument(
-            "--finish", nargs="?", type=int, const=0, metavar="ID",
+            "--finish", nargs="?", type=id_number, const=0, metavar="ID",
             help="files and proof of a purge that was cut off; without ID, of all",
         )  # fmt: skip
         parser.add_argument("--yes", action="store_true", help="do it; needs --reason")
@@ -87,19 +91,13 @@ class Command(ArgusCommand):
         if beside and (options["finish"] is not None or options["ledger"] or options["before"]):
             what = "--finish and --ledger say themselves what they are about: no --" + beside[0]
             raise CommandError(what, returncode=EXIT_USAGE)
-        try:
-            with plain_errors(refused=EXIT_USAGE):
-                if options["finish"] is not None:
-                    code = self.finish(options)
-                elif options["ledger"] or options["before"]:
-                    code = self.let_go(options)
-                else:
-                    code = self.purge(options)
-        except CommandError as error:
-            # An id that names nothing can only be a wrong argument.
-            if isinstance(error.__cause__, NotFound):
-                error.returncode = EXIT_USAGE
-            raise
+        with plain_errors(refused=EXIT_USAGE):
+            if options["finish"] is not None:
+                code = self.finish(options)
+            elif options["ledger"] or options["before"]:
+                code = self.let_go(options)
+            else:
+                code = self.purge(options)
         self.leave(code)
 
     def purge(self, options: dict[str, Any]) -> int:
@@ -113,7 +111,7 @@ class Command(ArgusCommand):
         )  # fmt: skip
         plan = record.plan(asked, by=me, everyones=everyones, counted=not options["yes"])
         if not options["yes"]:
-            told = shown(plan)
+            told = shown(plan, forbid=options["forbid"])
             self.say(told, as_json=options["json"], line=lines(told))
             return EXIT_OK
         done = whole.carry_out(
@@ -122,21 +120,22 @@ class Command(ArgusCommand):
         return self.receipt(done, options)
 
     def finish(self, options: dict[str, Any]) -> int:
-        """The files and the proof of purges that lack them."""
+        """The files and the proof of a purge that lacks them, or of all that do: these in one
+        object."""
         me = principal()
         mine = whole.mine(me, everyones=self.everyones(me, options))
-        if options["finish"]:
-            numbers = [options["finish"]]
-            if not mine.filter(pk__in=numbers).exists():
-                raise NotFound(f"no purge {options['finish']} of yours that could be finished")
-        else:
-            numbers = list(mine.filter(pk__in=unfinished()).values_list("pk", flat=True))
-        if not numbers:
-            self.say({"finished": []}, as_json=options["json"], line="nothing to finish")
-        return max(
-            (self.receipt(whole.finish(one, clock=timezone.now), options) for one in numbers),
-            default=EXIT_OK,
-        )
+        if number := options["finish"]:
+            if not mine.filter(pk=number).exists():
+                raise NotFound(f"no purge {number} of yours that could be finished")
+            return self.receipt(whole.finish(number, clock=timezone.now), options)
+        finished = []
+        for number in mine.filter(pk__in=unfinished()).values_list("pk", flat=True):
+            finished.append(receipt(whole.finish(number, clock=timezone.now)))
+            if not options["json"]:
+                self.stdout.write(receipt_lines(finished[-1]))
+        if options["json"] or not finished:
+            self.say({"finished": finished}, as_json=options["json"], line="nothing to finish")
+        return EXIT_PARTIAL if any(one["to_do"] for one in finished) else EXIT_OK
 
     def everyones(self, me: Principal, options: dict[str, Any]) -> bool:
         """Whether this is about everybody's rows: for whoever says so, and may. Naming an owner is
@@ -165,9 +164,9 @@ class Command(ArgusCommand):
 
     def receipt(self, done: whole.Outcome, options: dict[str, Any]) -> int:
         """Print what was done, and what the proof says of it."""
-        told = receipt(done)
-        self.say(told, as_json=options["json"], line=receipt_lines(told, forbid=options["forbid"]))
-        return EXIT_OK if done.proved else EXIT_PARTIAL
+        told = receipt(done, forbid=options["forbid"])
+        self.say(told, as_json=options["json"], line=receipt_lines(told))
+        return EXIT_PARTIAL if told["to_do"] else EXIT_OK
 
 
 def day(text: str) -> date:
@@ -178,8 +177,8 @@ def day(text: str) -> date:
         raise argparse.ArgumentTypeError(f"{text} is no day: 2026-11-30") from None
 
 
-def shown(plan: record.Plan) -> dict[str, Any]:
-    """What would go, as `--json` prints it."""
+def shown(plan: record.Plan, *, forbid: bool = False) -> dict[str, Any]:
+    """What would go, as `--json` prints it. `forbid`: what its notes say is to be forbidden."""
     notes = Note.objects.as_pipeline().filter(pk__in=plan.notes).order_by("created_at", "pk")
     items = RawItem.objects.as_pipeline().filter(pk__in=plan.items)
     sessions = items.exclude(session="").order_by("session").values_list("session", flat=True)
@@ -194,7 +193,9 @@ def shown(plan: record.Plan) -> dict[str, Any]:
         "owners": list(owners.distinct()),
         "rows": dict(plan.counts),
         "named": {table: list(ids) for table, ids in plan.rows.items()},
-        "forbidden": list(map(str, plan.forbidden)),
+        "forbidden": sorted(map(str, plan.unwanted(forbid=forbid))),
+        "again": len(plan.forbidden),
+        "nothing_to_forbid": forbid and not plan.unwanted(forbid=True),
         "files": [str(folder) for folder in whole.folders()],
     }
 
@@ -209,10 +210,14 @@ def lines(told: dict[str, Any]) -> str:
         *(f"   {one['note']}  {one['title']}" for one in told["notes"][:TOLD_MAX]),
         *(f"   {table} {count}" for table, count in told["rows"].items()),
         *(
-            [f"never learned again: {len(told['forbidden'])} notes, whose raw items stay"]
+            [
+                f"never learned again: what {len(told['forbidden'])} notes say"
+                + (f"; of {told['again']} the raw items stay" if told["again"] else "")
+            ]
             if told["forbidden"]
             else []
         ),
+        *([f"--forbid forbids nothing: {whole.NO_NOTE}"] if told["nothing_to_forbid"] else []),
         f"files of these notes below {' and '.join(told['files']) or 'no folder'}",
         "nothing was changed: --yes --reason WHY does it",
     ]
@@ -225,12 +230,16 @@ def some(things: list[Any]) -> str:
     return f"{', '.join(map(str, things[:TOLD_MAX])) or 'none'}{more}"
 
 
-def receipt(done: whole.Outcome) -> dict[str, Any]:
-    """What was done, as `--json` prints it."""
+def receipt(done: whole.Outcome, *, forbid: bool = False) -> dict[str, Any]:
+    """What was done, as `--json` prints it. `forbid`: they asked that it be never learned again."""
     return {
         "purge": done.ledger,
         "rows": done.counts,
         "forbidden": done.forbidden,
+        "forbidden_before": done.known,
+        "to_do": whole.to_do(
+            done.proof, forbade_nothing=forbid and not done.forbidden + done.known
+        ),
         "files": asdict(done.files),
         "proved": done.proof.proved,
         "state": whole.state(done.proof),
@@ -242,11 +251,10 @@ def receipt(done: whole.Outcome) -> dict[str, Any]:
     }
 
 
-def receipt_lines(told: dict[str, Any], *, forbid: bool = False) -> str:
-    """The same for a person. `forbid`: they asked that it be never learned again."""
-    forbidden = f"forbidden: {told['forbidden']} facts" if told["forbidden"] or forbid else ""
-    if forbid and not told["forbidden"]:
-        forbidden += ": no note was made of it yet, and who says it again is listened to"
+def receipt_lines(told: dict[str, Any]) -> str:
+    """The same for a person."""
+    facts = {"forbidden": told["forbidden"], "forbidden before": told["forbidden_before"]}
+    forbidden = [f"{word}: {count} statements" for word, count in facts.items() if count]
     seen, files = told["scanned"], told["files"]
     where = [
         f"   {one['place']}{joined(one['column'])}: {one['count']}"
@@ -265,10 +273,9 @@ def receipt_lines(told: dict[str, Any], *, forbid: bool = False) -> str:
     made = [
         f"purge {told['purge']}: gone for ever",
         *(f"   {table} {count}" for table, count in told["rows"].items()),
-        *([forbidden] if forbidden else []),
+        *forbidden,
         *([f"vault {files['vault']}: {files['removed']} files removed"] if files["vault"] else []),
         *([f"   {files['why']}"] if files["why"] else []),
-        *([f"files wait: purge --finish {told['purge']}"] if files["pending"] else []),
         f"{proof}, in {looked}",
         f"   {told['looked_for']}",
         *where,
@@ -276,6 +283,8 @@ def receipt_lines(told: dict[str, Any], *, forbid: bool = False) -> str:
         *doubts(seen),
         "not reached:",
         *(f"   {one}" for one in told["beyond"]),
+        *(["exit 3, as there is something to do:"] if told["to_do"] else []),
+        *(f"   {one}" for one in told["to_do"]),
     ]
     return strip_invisible("\n".join(made))[0]
 
@@ -294,10 +303,7 @@ def doubts(seen: dict[str, Any]) -> list[str]:
             "from anybody's"
         )
     if seen.get("sampled"):
-        made.append(
-            "the words are gone and not all of their numbers were kept: this was a look for a "
-            "sample of them"
-        )
+        made.append("this was a look for a sample of the words")
     if seen.get("pattern"):
         made.append(f"whether the pattern still matches is not known: it {seen['pattern']}")
     return [f"   {one}" for one in made]

@@ -67,7 +67,8 @@ def _lines(report: Report) -> list[str]:
         for one in some:
             columns = f" ({', '.join(one.columns)})" if one.columns else ""
             lines.append(f"  {word}{columns}: {one.note} {one.title}")
-    lines += [f"  not in the log, left as it was: {unit}" for unit in report.not_kept]
+    lines += [f"  withdrawn with its note: hold {pk}, which nobody decided" for pk in report.holds]
+    lines += [f"  nothing makes it again, left as it was: {unit}" for unit in report.not_kept]
     lines += [f"  could not be done again: {trouble}" for trouble in report.troubles]
     lines.append(_verdict(report))
     return lines

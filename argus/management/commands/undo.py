@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from django.core.management.base import CommandError, CommandParser
+from django.core.management.base import CommandParser
 from django.utils import timezone
 
 from argus.undo import lines, undo_run
 from memory.access import principal
-from memory.errors import NotFound
 from memory.management.base import (
     EXIT_PARTIAL,
     EXIT_USAGE,
@@ -23,7 +22,9 @@ from memory.management.base import (
 class Command(ArgusCommand):
     help = (
         "Take back what one run of distill, dedup or the whole pipeline did; nothing is deleted. "
-        "Exit 2: no such run; 3: something was built on it since, and was left."
+        "It acts at once, as each thing that it does has a way back, which it names; what has none "
+        "(purge, rebuild) needs --yes. Exit 2: no such run; 3: something was built on it since, "
+        "and was left."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -33,18 +34,12 @@ class Command(ArgusCommand):
         parser.add_argument("--reason", default="")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        try:
-            with plain_errors(refused=EXIT_USAGE):
-                report = undo_run(
-                    options["run"],
-                    by=principal(),
-                    now=timezone.now(),
-                    reason=options["reason"],
-                    dry_run=options["dry_run"],
-                )
-        except CommandError as error:
-            if isinstance(error.__cause__, NotFound):
-                error.returncode = EXIT_USAGE
-            raise
-        self.say(asdict(report), as_json=options["json"], line=lines(report))
+        asked: dict[str, Any] = {"by": principal(), "reason": options["reason"]}
+        with plain_errors(refused=EXIT_USAGE):
+            report = undo_run(options["run"], now=timezone.now(), dry_run=True, **asked)
+            if not options["dry_run"]:
+                # What is about to be done stands there whatever comes of it.
+                self.stderr.write(lines(report)[0])
+                report = undo_run(options["run"], now=timezone.now(), **asked)
+        self.say(asdict(report), as_json=options["json"], line="\n".join(lines(report)))
         self.leave(EXIT_PARTIAL if report.partial else 0)

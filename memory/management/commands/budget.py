@@ -56,7 +56,13 @@ def _since(text: str) -> datetime:
         many, unit = int(found[1]), found[2]
         since = timezone.now() - timedelta(hours=many if unit == "h" else 24 * many)
     else:
-        since = datetime.combine(date.fromisoformat(text), datetime.min.time(), UTC)
+        try:
+            day = date.fromisoformat(text)
+        except ValueError:
+            raise ArgumentTypeError(
+                f"{text!r} is no day (2026-11-30) and no time (12h, 7d)"
+            ) from None
+        since = datetime.combine(day, datetime.min.time(), UTC)
     if timezone.now() - since > timedelta(days=SINCE_DAYS_MAX):
         raise ArgumentTypeError(f"at most {SINCE_DAYS_MAX} days: the ledger is read whole")
     return since

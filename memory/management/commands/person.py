@@ -1,8 +1,9 @@
-"""`manage.py person list | add NAME | role NAME ROLE.. | remove NAME`: who may log in."""
+"""`manage.py person list | add | role | join | leave | remove`: who may log in, as what."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from django.core.management.base import CommandParser
@@ -15,7 +16,7 @@ from memory.roles import ROLES
 
 
 class Command(ArgusCommand):
-    help = "List people, let one log in, change what one may do, or end one's access."
+    help = "List people, let one log in, change roles and teams, or end one's access."
 
     def add_arguments(self, parser: CommandParser) -> None:
         super().add_arguments(parser)
@@ -31,6 +32,10 @@ class Command(ArgusCommand):
         role = action("role", help="these roles and no others")
         role.add_argument("name")
         role.add_argument("roles", nargs="*", metavar="ROLE")
+        for verb, text in (("join", "sees and settles"), ("leave", "no longer sees or settles")):
+            team = action(verb, help=f"{text} what these teams share")
+            team.add_argument("name", help="of a person, or of a principal without a login")
+            team.add_argument("teams", nargs="+", metavar="TEAM")
         remove = action("remove", help="no login and no key any more; what they did stays")
         remove.add_argument("name")
         remove.add_argument("--keep-keys", action="store_true", help="leave their keys in force")
@@ -71,6 +76,19 @@ class Command(ArgusCommand):
             options["name"], options["roles"], by=principal(), now=timezone.now()
         )
         return vars(one), f"{one.name} is {_may(one)} now"
+
+    def _join(self, options: dict[str, Any]) -> tuple[dict[str, Any], str]:
+        return self._regrouped(options, people.join)
+
+    def _leave(self, options: dict[str, Any]) -> tuple[dict[str, Any], str]:
+        return self._regrouped(options, people.leave)
+
+    def _regrouped(
+        self, options: dict[str, Any], verb: Callable[..., list[str]]
+    ) -> tuple[dict[str, Any], str]:
+        teams = verb(options["name"], options["teams"], by=principal(), now=timezone.now())
+        line = f"{options['name']} is in {', '.join(teams) or 'no team'} now"
+        return {"name": options["name"], "teams": teams}, line
 
     def _remove(self, options: dict[str, Any]) -> tuple[dict[str, Any], str]:
         fell = people.remove(

@@ -52,12 +52,14 @@ class Command(ArgusCommand):
         which = parser.add_mutually_exclusive_group()
         which.add_argument("--full", action="store_true", help="every unit there is")
         which.add_argument("--sample", type=positive, help="so many units, by chance")
-        which.add_argument("--unit", default="", help="this one: episode:KEY or item:ID")
+        which.add_argument("--unit", help="this one: episode:KEY or item:ID")
         parser.add_argument("--limit", type=positive, help="at most this many units")
         parser.add_argument("--dry-run", action="store_true", help="name what would be looked at")
 
     def handle(self, *args: Any, **options: Any) -> None:
         if options["dry_run"]:
+            with plain_errors(EXIT_USAGE):
+                stage.check_unit(options["unit"])
             size = options["sample"] or settings.ARGUS.reconcile_sample
             units = options["unit"] or ("all" if options["full"] else size)
             self.say({"units": units, "checks": _says()}, as_json=options["json"])
@@ -82,7 +84,8 @@ def code(report: stage.ReconcileReport) -> int:
         return EXIT_FAILED
     if report.stopped == "away":
         return EXIT_AWAY
-    return EXIT_PARTIAL if report.stopped or report.content_failures else EXIT_OK
+    cut = report.stopped or report.left or report.content_failures
+    return EXIT_PARTIAL if cut else EXIT_OK
 
 
 def lines(run: StageRun, report: stage.ReconcileReport, found: list[dict[str, Any]]) -> str:
@@ -96,6 +99,8 @@ def lines(run: StageRun, report: stage.ReconcileReport, found: list[dict[str, An
     told += f"{report.findings:,} found, {report.proposals:,} proposals made"
     if report.content_failures:
         told += f", {report.content_failures:,} answers of no use"
+    if report.left:
+        told += f", {report.left:,} left"
     out.append(f"{told}; stopped: {STOPS[report.stopped]}" if report.stopped else told)
     return "\n".join(out)
 

@@ -9,7 +9,7 @@ from django.core.management.base import CommandParser
 from django.utils import timezone
 
 from memory.access import principal
-from memory.management.base import ArgusCommand, plain_errors
+from memory.management.base import ArgusCommand, id_number, plain_errors
 from memory.models.note import FEEDBACKS
 from memory.text.clean import strip_invisible
 from recall.feedback import Said, give_feedback, given
@@ -38,7 +38,7 @@ class Command(ArgusCommand):
             action.add_argument("note", type=UUID)
             action.add_argument("--project", help="there alone; without it and --cwd: everywhere")
             action.add_argument("--cwd", default="", help="in the project of this folder alone")
-            action.add_argument("--injection", type=int, help="the recall that gave the note")
+            action.add_argument("--injection", type=id_number, help="the recall that gave the note")
             action.add_argument("--reason", default="")
 
     def handle(self, *args: Any, **options: Any) -> None:

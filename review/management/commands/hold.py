@@ -8,7 +8,7 @@ from django.core.management.base import CommandParser
 from django.utils import timezone
 
 from memory.access import principal
-from memory.management.base import ArgusCommand, plain_errors
+from memory.management.base import ArgusCommand, id_number, plain_errors
 from memory.models import DedupVerdict
 from review import holds
 
@@ -25,7 +25,7 @@ class Command(ArgusCommand):
         listed.add_argument("--settled", action="store_true", help="decided ones, latest first")
         for name, verb in VERBS.items():
             action = make(name, help=(verb.__doc__ or "").split("\n")[0])
-            action.add_argument("verdict", type=int)
+            action.add_argument("verdict", type=id_number)
             action.add_argument("--reason", default="")
 
     def handle(self, *args: Any, **options: Any) -> None:

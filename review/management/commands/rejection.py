@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
-from django.core.management.base import CommandParser
+from django.core.management.base import CommandError, CommandParser
 from django.utils import timezone
 
 from memory.access import principal
-from memory.management.base import ArgusCommand, plain_errors
+from memory.management.base import EXIT_USAGE, ArgusCommand, id_number, plain_errors
 from memory.models import GateRejection, RejectedFact
 from review import rejections
 from review.grounding import Words
@@ -29,28 +30,47 @@ class Command(ArgusCommand):
         which = listed.add_mutually_exclusive_group()
         which.add_argument("--decided", action="store_true", help="those that were decided")
         which.add_argument(
-            "--facts", action="store_true", help="what is forbidden though its words were purged"
+            "--facts", action="store_true", help="what is forbidden without a refusal to be read"
         )
         for name, verb in rejections.VERBS.items():
             action = make(name, help=(verb.__doc__ or "").split("\n")[0])
-            action.add_argument("rejection", type=int)
+            action.add_argument(
+                "rejection", type=id_number, nargs="?" if name == "forbid" else None
+            )
             action.add_argument("--reason", default="")
+            if name == "forbid":
+                action.add_argument(
+                    "--words", help="a statement that was not refused; - reads it, so that it"
+                    " stands in no history"
+                )  # fmt: skip
             if name == "accept":
                 action.add_argument("--quote", default="", help="the words of the record")
-                action.add_argument("--item", type=int, default=0, help="the raw item they are in")
+                action.add_argument(
+                    "--item", type=id_number, default=0, help="the raw item they are in"
+                )
                 action.add_argument("--title", default="", help="in place of the candidate's")
         lift = make("lift", help="let a fact be learned again that `list --facts` names")
-        lift.add_argument("fact", type=int)
+        lift.add_argument("fact", type=id_number)
         lift.add_argument("--reason", default="")
 
     def handle(self, *args: Any, **options: Any) -> None:
         me, action = principal(), options["action"]
-        if action == "lift":
+        if action == "forbid" and (options["rejection"] is None) == (options["words"] is None):
+            raise CommandError("name a REJECTION, or --words", returncode=EXIT_USAGE)
+        if action == "forbid" and options["words"] is not None:
+            words = sys.stdin.read() if options["words"] == "-" else options["words"]
+            with plain_errors(refused=EXIT_USAGE):
+                fact = rejections.forbid_words(
+                    words.strip(), by=me, now=timezone.now(), reason=options["reason"]
+                )
+            report: dict[str, Any] = {"fact": fact, "action": action}
+            lines = [f"rejected fact {fact}: what says this again is refused (lift {fact} ends it)"]
+        elif action == "lift":
             with plain_errors():
                 rejections.lift(
                     options["fact"], by=me, now=timezone.now(), reason=options["reason"]
                 )
-            report: dict[str, Any] = {"fact": options["fact"], "action": action}
+            report = {"fact": options["fact"], "action": action}
             lines = [f"rejected fact {options['fact']} may be learned again"]
         elif action == "list" and options["facts"]:
             facts = wordless_facts(RejectedFact.objects.visible_to(me))
@@ -93,7 +113,7 @@ def as_json(one: shown.Refusal) -> dict[str, Any]:
         "title": one.candidate.title,
         "content": one.candidate.content,
         "quote": one.candidate.source_ref,
-        "unit": rejections.unit_of(one.row),
+        "unit": one.unit,
         "decided": one.decision.action if one.decision else None,
         "created_at": one.row.created_at,
     }
