@@ -95,6 +95,14 @@ def start() -> None:
     postgres.start(home(), options=TUNING)
 
 
+def begin() -> None:
+    """Make way for a server in memory when this one lies on the disk, and no other run uses it:
+    whoever asked a command by these settings began it there."""
+    root = postgres._place(home()).root
+    if ASKED_BY == "test" and root.is_dir() and not root.is_symlink() and _roomy() and alone():
+        discard(home())
+
+
 def into_memory(place: Path) -> None:
     """The server of this home will have its files in memory, where there is room; one that was made
     already stays where it is."""
@@ -110,9 +118,13 @@ def into_memory(place: Path) -> None:
             return
         # What lay in memory before the machine started anew.
         root.unlink(missing_ok=True)
-        if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free >= MEMORY_BYTES_MIN:
+        if _roomy():
             # Why a name that nobody can guess: everybody may write there.
             root.symlink_to(tempfile.mkdtemp(prefix=f"{home().name}-", dir=MEMORY))
+
+
+def _roomy() -> bool:
+    return MEMORY.is_dir() and shutil.disk_usage(MEMORY).free >= MEMORY_BYTES_MIN
 
 
 def discard(place: Path) -> None:

@@ -39,6 +39,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=place)
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        cluster.begin()
+
+
 def pytest_unconfigure(config: pytest.Config) -> None:
     """The last run to end stops the server; starting it again takes a moment."""
     if not hasattr(config, "workerinput") and cluster.alone():
