@@ -98,7 +98,8 @@ def carry_out(
     files = _beside(ledger)
     unsent_ = _unsent(ledger, what.everything, what.owners, what.selection)
     shown = proof.prove(
-        ledger, what.everything, owners=what.owners, folders=folders(),
+        ledger, what.everything,
+        owners=None if what.everyones else sorted({*what.owners, by.pk}), folders=folders(),
         files_pending=files.pending, aside=_aside(what, by), now=clock(),
     )  # fmt: skip
     counts = {**done.counts, **({UNSENT: unsent_} if unsent_ else {})}

@@ -83,8 +83,9 @@ def throwaway() -> Iterator[Row]:
     options = {"connect_timeout": CONNECT_SECONDS, **at["OPTIONS"]}
     values = {"owner": told["USER"] if told else "", "database": connection.settings_dict["NAME"]}
     try:
-        with scratch.connected({**at, "NAME": TEMPLATE, "OPTIONS": options}) as template:
-            template.execute(f"SET statement_timeout = '{ANSWER_SECONDS}s'".encode())
+        asked = {**at, "NAME": TEMPLATE, "OPTIONS": options}
+        with scratch.connected(asked) as template, template.transaction():
+            template.execute(f"SET LOCAL statement_timeout = '{ANSWER_SECONDS}s'".encode())
             found = template.execute(MAKER_SQL, values).fetchone()
     except psycopg.OperationalError:
         # A pooler may lead to one database alone; whether another one answers is the row above.

@@ -44,7 +44,7 @@ def test_it_needs_no_inline_script_to_log_in(client: Client) -> None:
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("path", ["/healthz", "/ui/login/", "/ui/notes/", "/recall/context"])
+@pytest.mark.parametrize("path", ["/api/schema", "/ui/login/", "/ui/notes/", "/recall/context"])
 def test_it_tells_a_foreign_host_no_less_than_its_own(client: Client, path: str) -> None:
     own, foreign = client.get(path), client.get(path, headers={"Host": "evil.example"})
     assert foreign.status_code == 400

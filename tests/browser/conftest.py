@@ -22,7 +22,7 @@ Visit = Callable[..., Watched]
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     if not ground.CHROMIUM:
-        pytest.skip("no Chromium on this machine: apt install chromium")
+        pytest.skip("no Chromium on this machine: apt install chromium-headless-shell")
     # Why: the browser's driver keeps a loop in this thread; the tests ask the database beside it,
     # one thing after the other.
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"

@@ -311,7 +311,7 @@ def test_another_origin_changes_nothing_and_reads_nothing(eve: Watched) -> None:
 
 def test_it_knows_its_own_name_alone(eve: Watched) -> None:
     page = eve.page
-    for address in ("/ui/", "/ui/notes/", "/ui/keys/?format=json", "/healthz"):
+    for address in ("/ui/", "/ui/notes/", "/ui/keys/?format=json", "/api/schema"):
         for host in ("evil.example", "127.0.0.1.evil.example", "[::ffff:7f00:1]"):
             assert _status(eve.site, address, host) == 400
     status = page.request.post(eve.site + "/capture", data="{}").status

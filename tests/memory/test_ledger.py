@@ -115,9 +115,14 @@ def test_it_says_which_notes_a_session_had_been_shown() -> None:
 
 def test_it_looks_a_page_of_the_vault_up_and_walks_no_others() -> None:
     alice = principal("alice")
+    Emission.objects.bulk_create(
+        Emission(owner=alice, kind="vault", reference=str(uuid4()), sha256=str(n), shingles=[n])
+        for n in range(300)
+    )
     with CaptureQueriesContext(connection) as queries:
         assert not lie_in_vault([uuid4()], owner=alice)
     with connection.cursor() as cursor:
+        cursor.execute("SELECT argus_analyze()")
         cursor.execute("SET LOCAL enable_seqscan = off")
         cursor.execute("SET LOCAL enable_bitmapscan = off")
         cursor.execute(f"EXPLAIN {queries[-1]['sql']}")
