@@ -9,7 +9,6 @@ import os
 import random
 import re
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -35,6 +34,7 @@ from argus import postgres
 from memory.llm.remote.embed import shared
 from memory.llm.remote.structured import forget_dialects
 from tests.cluster import discard, into_memory
+from tests.ports import free_port
 from tests.standby import until
 from tests.topology import ROOT, post
 
@@ -227,9 +227,7 @@ def busy(house: House, seed: int, *, people: int) -> Iterator[list[Person]]:
 def living(folder: Path, model: str) -> Iterator[House]:
     """A house in this folder; Django of this process is connected to it. `model` is the URL of a
     scripted one, which distills, judges and embeds."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{probe.getsockname()[1]}"
+    address = f"127.0.0.1:{free_port()}"
     told = {"model_url": model, "model": "scripted", "embedder": "url", "embed_url": model}
     told |= {"embed_model": "scripted-embed"}
     environment = {

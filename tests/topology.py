@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import threading
 import time
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from argus import up
+from tests.ports import free_port
 from tests.standby import until
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -97,9 +97,7 @@ def post(url: str, key: str, data: Any) -> tuple[int, str | None]:
 @contextmanager
 def machines(environment: dict[str, str], folder: Path, *, clusters: int) -> Iterator[str]:
     """A web server and so many clusters of workers, as `up` starts them. The server's URL."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = int(probe.getsockname()[1])
+    port = free_port()
     environment = {
         **os.environ,
         **environment,

@@ -57,7 +57,7 @@ def taken(check: Check, look: Look) -> list[Found]:
     except Exception as error:
         # Its words may be of the record: the kind alone is kept, and told.
         kind = type(error).__name__
-        logger.error("check %s: %s", check.name, kind, exc_info=error)
+        logger.error("check %s: %s", check.name, kind)
         fallen = Found("check", check.name, None, {"wrong": "it could not look", "error": kind})
         kept.insert(0, fallen)
     return kept

@@ -30,6 +30,7 @@ from recall.notes import recall_notes
 from tests import cluster
 from tests.factories import end_session, turns
 from tests.flow import ASKED, PORT
+from tests.ports import free_port
 from tests.standby import until
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -101,9 +102,7 @@ def pooled(clone_db: str) -> Iterator[None]:
     """Django's default connection goes through pgbouncer, as ARGUS_POOLED has it."""
     if BOUNCER is None:
         pytest.skip("no pgbouncer on this machine: apt install pgbouncer")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = int(probe.getsockname()[1])
+    port = free_port()
     place = postgres._place(cluster.home())
     folder = place.root / f"pooler-{os.getpid()}"
     folder.mkdir(mode=0o700, exist_ok=True)

@@ -21,19 +21,14 @@ from argus import postgres
 from argus.up import first
 from memory.models import Principal
 from tests import cluster
-
-
-def _port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+from tests.ports import free_port
 
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """Of one home: the first test that starts it finds it new."""
     home = tmp_path_factory.mktemp("up") / "home"
-    address = f"127.0.0.1:{_port()}"
+    address = f"127.0.0.1:{free_port()}"
     cluster.into_memory(home)
     yield {
         **os.environ,
@@ -104,12 +99,13 @@ def test_it_starts_a_dead_child_again_and_leaves_none_behind_when_killed(
 
 
 def test_it_says_when_the_address_is_taken(environment: dict[str, str]) -> None:
-    with socket.socket() as taken:
-        host, _, port = environment["ARGUS_BIND"].partition(":")
-        taken.bind((host, int(port)))
-        taken.listen()
+    with socket.create_server(("127.0.0.1", free_port())) as taken:
+        host, port = taken.getsockname()
         answer = subprocess.run(
-            [sys.executable, "manage.py", "up"], env=environment, capture_output=True, text=True
+            [sys.executable, "manage.py", "up"],
+            env={**environment, "ARGUS_BIND": f"{host}:{port}"},
+            capture_output=True,
+            text=True,
         )
     assert answer.returncode == 2
     assert "is it up already?" in answer.stderr

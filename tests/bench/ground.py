@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import http.client
 import os
-import socket
 import statistics
 import subprocess
 import sys
@@ -23,6 +22,8 @@ from typing import Any, Generic, TypeVar, cast
 from urllib.parse import urlsplit
 
 import django
+
+from tests.ports import free_port
 
 T = TypeVar("T")
 
@@ -65,9 +66,7 @@ def database() -> Iterator[str]:
 @contextmanager
 def server(address: str, *, settings: str = "argus.settings") -> Iterator[str]:
     """The web server as `up` runs it, on this database, by these settings. Its URL."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     command = [
         sys.executable, "-m", "gunicorn", "argus.wsgi:application", "--bind", f"127.0.0.1:{port}",
         "--workers", "1", "--threads", str(WEB_THREADS), "--log-level", "error",

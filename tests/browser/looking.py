@@ -150,7 +150,8 @@ class Looked:
 
     def done(self) -> None:
         """Nothing was wrong."""
-        assert sorted(set(self.wrong)) == []
+        wrong = sorted(set(self.wrong))
+        assert wrong == [], "\n".join(wrong)
 
 
 def routes() -> list[URLPattern]:

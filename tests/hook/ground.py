@@ -10,7 +10,6 @@ from __future__ import annotations
 import http.client
 import json
 import os
-import socket
 import subprocess
 import sys
 import threading
@@ -254,13 +253,6 @@ def running(home: Home) -> list[str]:
 def settled(home: Home) -> None:
     """Wait until no process of this home's client is at work any more."""
     wait_until(lambda: not running(home), "the children are gone", 90)
-
-
-def free_port() -> int:
-    """A port at which nobody listens now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def wait_until(true: Any, what: str, seconds: float = PATIENCE_SECONDS) -> Any:

@@ -9,7 +9,8 @@ import pytest
 
 from memory.access import principal
 from memory.models import Injection
-from tests.hook.ground import Home, Toll, free_port
+from tests.hook.ground import Home, Toll
+from tests.ports import free_port
 from tests.recall.making import note
 
 FACT = "Releases are cut on Thursdays from the branch called train."

@@ -19,8 +19,9 @@ from argus.hook.wire import Away
 from memory.access import principal
 from memory.models import Injection
 from memory.text.fence import wrap
-from tests.hook.ground import HANG_SECONDS, Home, Toll, free_port, wait_until
+from tests.hook.ground import HANG_SECONDS, Home, Toll, wait_until
 from tests.hook.rawserver import Raw, answer, hear, saying
+from tests.ports import free_port
 from tests.recall.making import note
 
 FACT = "The staging database listens on port 6543."

@@ -14,8 +14,9 @@ import pytest
 
 from argus.hook.addresses import Address
 from argus.hook.wire import Answer, Away, encode, request
-from tests.hook.ground import HANG_SECONDS, free_port
+from tests.hook.ground import HANG_SECONDS
 from tests.hook.rawserver import Raw, answer, hear, saying
+from tests.ports import free_port
 
 OK = answer("200 OK", b'{"text":"x"}')
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
@@ -32,6 +31,7 @@ from tests.openai_server import (
     hangs,
     says,
 )
+from tests.ports import free_port
 
 NOW = datetime(2026, 5, 4, tzinfo=UTC)
 HTML = "<html><body><h1>502 Bad Gateway</h1></body></html>"
@@ -82,11 +82,8 @@ def test_it_calls_a_server_away_that_gives_no_answer(
 
 
 def test_it_calls_a_closed_port_refused() -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     with pytest.raises(Away) as caught:
-        say(Endpoint("chat", f"http://127.0.0.1:{port}/v1", "m", "", 10.0))
+        say(Endpoint("chat", f"http://127.0.0.1:{free_port()}/v1", "m", "", 10.0))
     assert caught.value.outcome == "refused"
 
 
