@@ -39,15 +39,20 @@ def make_ready(arguments: list[str]) -> None:
 
 
 def is_migrated() -> bool:
-    """Whether the newest migration of memory is applied; one cheap question, not the whole plan."""
-    folder = Path(settings.BASE_DIR) / "memory" / "migrations"
-    newest = max(path.stem for path in folder.glob("[0-9]*.py"))
+    """Whether the newest migration of each room is applied; one cheap question, not the whole
+    plan."""
+    newest = {}
+    for room in ROOMS:
+        files = (Path(settings.BASE_DIR) / room / "migrations").glob("[0-9]*.py")
+        if names := [path.stem for path in files]:
+            newest[room] = max(names)
     with connection.cursor() as cursor:
         cursor.execute("SELECT to_regclass('django_migrations') IS NOT NULL")
         if not cursor.fetchone()[0]:
             return False
         cursor.execute(
-            "SELECT EXISTS (SELECT 1 FROM django_migrations WHERE app = 'memory' AND name = %s)",
-            [newest],
+            "SELECT count(DISTINCT app) FROM django_migrations"
+            " WHERE (app, name) IN (SELECT unnest(%s::text[]), unnest(%s::text[]))",
+            [list(newest), list(newest.values())],
         )
-        return bool(cursor.fetchone()[0])
+        return bool(cursor.fetchone()[0] == len(newest))

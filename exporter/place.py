@@ -64,6 +64,15 @@ def place() -> Place:
     )
 
 
+def folders() -> tuple[Path, ...]:
+    """The vault in force, if anything lies there."""
+    try:
+        where = place()
+    except NoVault:
+        return ()
+    return (where.folder,) if where.folder.is_dir() else ()
+
+
 @contextmanager
 def around_vault(other: Place) -> Iterator[None]:
     """Another vault than that of the settings: the demo's, a benchmark's, a test's."""

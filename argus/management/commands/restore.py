@@ -18,7 +18,7 @@ class Command(ArgusCommand):
         "Put the content of a backup in the place of the database's, as the owner. Restore only "
         "what you backed up: a dump can hold any program. Exit 0: it is back and was compared."
     )
-    requires_system_checks: list[str] = []
+    requires_system_checks = ()
 
     def add_arguments(self, parser: CommandParser) -> None:
         super().add_arguments(parser)
