@@ -20,6 +20,13 @@ from argus.navigation import pages_for, ways
 #: Apps that have pages, in the order in which an address is looked for.
 APPS = ("argus", "memory", "review", "recall")
 
+#: What the theme brings for pages of its own: none of ours has a chart that a script draws, a part
+#: that scrolls by one, or rows to drag.
+# Why: a browser reads and runs it on every page, a tenth of all that it does there.
+UNUSED = re.compile(
+    r"<(?:script|link)\b[^>]*/(?:chart|simplebar|alpine\.(?:anchor|sort|resize))\.[^>]*>(?:</script>)?"
+)
+
 #: What of a page's skeleton is the page's own, in the order in which it comes.
 HOLES = ("title", "head", "base")
 
@@ -57,6 +64,7 @@ class ArgusSite(UnfoldAdminSite):  # type: ignore[misc]
         if not self._framed:
             whole = super().each_context(request)
             text = render_to_string("ui/_skeleton.html", whole, request)
+            text = UNUSED.sub("", text)
             parts = re.split("|".join(f"<!--{hole}-->" for hole in HOLES), text)
             assert len(parts) == len(HOLES) + 1
             # Why unescaped: it is the theme's own text.
