@@ -173,16 +173,18 @@ def test_it_is_text_where_an_address_says_it(eve: Watched) -> None:
                 query = urlencode(dict.fromkeys(part, payload))
                 looked.open(f"{address}?{query}", fails=True)
     # A word for a word: a page that stops at the first it does not know does not hide the others.
-    asked = 0
+    shapes = set()
     for name in PARAMETERS:
         for address in ("/ui/ask/?q=which+port", "/ui/injections/floors/?"):
             alone = f"{address}&{urlencode({name: hostile.BREAK})}"
-            # A page that says nothing of it has nothing to be looked at.
-            if hostile.MARK in eve.page.request.get(eve.site + alone).text():
+            text = eve.page.request.get(eve.site + alone).text()
+            # Two answers that differ in the name, in tokens and in numbers are looked at once.
+            shape = re.sub(r"\w{32,}|\d+", "", text.replace(name, ""))
+            if hostile.MARK in shape and shape not in shapes:
+                shapes.add(shape)
                 looked.open(alone, fails=True)
-                asked += 1
     looked.done()
-    assert asked >= 10
+    assert len(shapes) >= 5
 
 
 def test_it_is_text_in_what_is_said_after_an_action(visit: Visit) -> None:
