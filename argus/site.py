@@ -63,8 +63,7 @@ class ArgusSite(UnfoldAdminSite):  # type: ignore[misc]
         changes it, and its colours alone take as long to write as a page of ours."""
         if not self._framed:
             whole = super().each_context(request)
-            text = render_to_string("ui/_skeleton.html", whole, request)
-            text = UNUSED.sub("", text)
+            text = UNUSED.sub("", render_to_string("ui/_skeleton.html", whole, request))
             parts = re.split("|".join(f"<!--{hole}-->" for hole in HOLES), text)
             assert len(parts) == len(HOLES) + 1
             # Why unescaped: it is the theme's own text.

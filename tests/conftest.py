@@ -62,11 +62,8 @@ def template_db(django_db_blocker: DjangoDbBlocker) -> str:
 
 @pytest.fixture(scope="session")
 def django_db_setup(template_db: str, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
-    with django_db_blocker.unblock():
-        name = cluster.clone(template_db)
-        with cluster.using(name):
-            yield
-        cluster.drop(name)
+    with django_db_blocker.unblock(), cluster.copied(template_db):
+        yield
 
 
 @pytest.fixture
@@ -76,11 +73,8 @@ def clone_db(template_db: str, django_db_blocker: DjangoDbBlocker) -> Iterator[s
     Yields its address for the application's role, and Django's default connection is to it, in
     every thread; for a process take `clone_environment`.
     """
-    with django_db_blocker.unblock():
-        name = cluster.clone(template_db)
-        with cluster.using(name):
-            yield cluster.address(name)
-        cluster.drop(name)
+    with django_db_blocker.unblock(), cluster.copied(template_db) as name:
+        yield cluster.address(name)
 
 
 @pytest.fixture

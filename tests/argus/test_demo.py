@@ -80,22 +80,19 @@ def told(
     django_db_blocker: DjangoDbBlocker,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Told]:
-    with django_db_blocker.unblock():
-        name = cluster.clone(template_db)
-        with cluster.using(name):
-            vault = f"--vault={tmp_path_factory.mktemp('demo') / 'vault'}"
-            first = json.loads(run("--json", vault))
-            looked = {"verify": found("verify"), "reconcile": found("reconcile", "--full")}
-            text = run(vault)
-            for hold in holds.pending(principal(OWNER)):
-                holds.approve(hold.pk, by=principal(OWNER), now=timezone.now())
-            edited = Note.objects.visible_to(principal(OWNER)).live(timezone.now()).earliest("pk")
-            edit_note(
-                edited.pk, title=edited.title, content=f"{edited.content} Since spring.",
-                by=principal(OWNER), now=timezone.now(), reason="",
-            )  # fmt: skip
-            yield Told(first, looked, text, json.loads(run("--json", vault)))
-        cluster.drop(name)
+    with django_db_blocker.unblock(), cluster.copied(template_db):
+        vault = f"--vault={tmp_path_factory.mktemp('demo') / 'vault'}"
+        first = json.loads(run("--json", vault))
+        looked = {"verify": found("verify"), "reconcile": found("reconcile", "--full")}
+        text = run(vault)
+        for hold in holds.pending(principal(OWNER)):
+            holds.approve(hold.pk, by=principal(OWNER), now=timezone.now())
+        edited = Note.objects.visible_to(principal(OWNER)).live(timezone.now()).earliest("pk")
+        edit_note(
+            edited.pk, title=edited.title, content=f"{edited.content} Since spring.",
+            by=principal(OWNER), now=timezone.now(), reason="",
+        )  # fmt: skip
+        yield Told(first, looked, text, json.loads(run("--json", vault)))
 
 
 def test_it_tells_the_whole_story(told: Told) -> None:

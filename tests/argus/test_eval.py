@@ -61,11 +61,8 @@ def done(
     """The report on the hand-written dialogues, and the predictions, made once."""
     path = tmp_path_factory.mktemp("eval") / "predictions.jsonl"
     out = io.StringIO()
-    with django_db_blocker.unblock():
-        name = cluster.clone(template_db)
-        with cluster.using(name):
-            call_command("eval", DIALOGUES, "--json", "--predictions", str(path), stdout=out)
-        cluster.drop(name)
+    with django_db_blocker.unblock(), cluster.copied(template_db):
+        call_command("eval", DIALOGUES, "--json", "--predictions", str(path), stdout=out)
     lines = path.read_text(encoding="utf-8").splitlines()
     return json.loads(out.getvalue()), [json.loads(line) for line in lines]
 

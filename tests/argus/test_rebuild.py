@@ -106,11 +106,8 @@ def house(
     built: tuple[str, House], django_db_blocker: DjangoDbBlocker
 ) -> Iterator[tuple[str, House]]:
     """The house, in a database of this test's own, and its name."""
-    with django_db_blocker.unblock():
-        name = cluster.clone(built[0])
-        with cluster.using(name):
-            yield name, built[1]
-        cluster.drop(name)
+    with django_db_blocker.unblock(), cluster.copied(built[0]) as name:
+        yield name, built[1]
 
 
 def look(house: House) -> Report:

@@ -31,26 +31,23 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="session")
-def demo(template_db: str, django_db_blocker: DjangoDbBlocker) -> Iterator[str]:
+def demo(template_db: str, django_db_blocker: DjangoDbBlocker) -> str:
     """A database with the demo's rows; nobody stays connected to it."""
     with django_db_blocker.unblock():
-        name = cluster.clone(template_db)
-        with cluster.using(name):
-            ground.tell_story()
-        yield name
-        cluster.drop(name)
+        return cluster.made("demo", ground.tell_story)
 
 
 @pytest.fixture(scope="module")
 def site(demo: str, django_db_blocker: DjangoDbBlocker) -> Iterator[str]:
     """The web server as `up` runs it, on a copy of the demo; Django's connection is to it as well.
     Its address."""
-    with django_db_blocker.unblock():
-        name = cluster.clone(demo)
-        with cluster.using(name), server(cluster.address(name)) as url:
-            yield url
-            connection.close()
-        cluster.drop(name)
+    with (
+        django_db_blocker.unblock(),
+        cluster.copied(demo) as name,
+        server(cluster.address(name)) as url,
+    ):
+        yield url
+        connection.close()
 
 
 @pytest.fixture(scope="session")

@@ -69,14 +69,11 @@ def filled() -> dict[str, int]:
 @pytest.fixture(scope="module")
 def site(demo: str, filled: dict[str, int], django_db_blocker: DjangoDbBlocker) -> Iterator[str]:
     """The web server on the demo full of payloads."""
-    with django_db_blocker.unblock():
-        name = cluster.clone(demo)
-        with cluster.using(name):
-            filled |= hostile_ground.poison()
-            with server(cluster.address(name)) as url:
-                yield url
-            connection.close()
-        cluster.drop(name)
+    with django_db_blocker.unblock(), cluster.copied(demo) as name:
+        filled |= hostile_ground.poison()
+        with server(cluster.address(name)) as url:
+            yield url
+        connection.close()
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 from django.db import connection
+from pytest_django import DjangoDbBlocker
 
 from memory.access import principal
 from memory.files import capture_files
@@ -30,7 +31,9 @@ from memory.models import (
 )
 from memory.pipeline import PIPELINE, process
 from memory.tasks import run_process
-from tests.corpus import CORPUS, needs_corpus
+from tests import corpus
+from tests.cluster import copied
+from tests.corpus import needs_corpus
 from tests.factories import at, clock, document, three, turns
 from tests.openai_server import CHAT, OpenAIServer, fails, says
 
@@ -224,21 +227,15 @@ def test_it_takes_the_bundled_sessions_from_files_to_judged_notes() -> None:
 
 
 @needs_corpus
-@pytest.mark.django_db
-def test_it_finds_every_live_quote_of_the_corpus_in_its_raw_item() -> None:
-    me = principal()
-    paths = [
-        CORPUS / "pi" / "fixtures" / "before-compaction.jsonl",
-        CORPUS / "claude-code",
-        CORPUS / "codex",
-    ]
-    tally = capture_files([str(path) for path in paths], owner=me, progress=False)
-    assert tally.as_json()["stored"] == RawItem.objects.as_pipeline().count() > 0
-    again = capture_files([str(path) for path in paths], owner=me, progress=False)
-    assert again.as_json()["stored"] == 0
-    report = process()
-    check_reports(report.stages)
-    assert live() >= 5 and not untrue()
+def test_it_finds_every_live_quote_of_the_corpus_in_its_raw_item(
+    template_db: str, django_db_blocker: DjangoDbBlocker
+) -> None:
+    with django_db_blocker.unblock(), copied(corpus.database()):
+        check_reports({run.stage: run.report for run in StageRun.objects.all()})
+        assert live() >= 5 and not untrue()
+        stored = RawItem.objects.as_pipeline().count()
+        again = corpus.capture().as_json()
+        assert again["stored"] == 0 and again["duplicates"] >= stored > 0
 
 
 @pytest.mark.usefixtures("clone_db", "local")

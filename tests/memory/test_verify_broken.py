@@ -38,14 +38,11 @@ LONG_AGO = "timestamptz '2026-03-06 09:00Z'"
 @pytest.fixture(scope="module")
 def house(template_db: str, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
     """The filled database, under the superuser's connection."""
-    with django_db_blocker.unblock():
-        name = cluster.clone(template_db)
-        with cluster.using(name), breaking.by_words():
-            books.fill()
-            settle()
-            with breaking.superuser():
-                yield
-        cluster.drop(name)
+    with django_db_blocker.unblock(), cluster.copied(template_db), breaking.by_words():
+        books.fill()
+        settle()
+        with breaking.superuser():
+            yield
 
 
 def settle() -> None:

@@ -73,13 +73,10 @@ ON_TOPIC = [
 @pytest.fixture(scope="module")
 def demo(template_db: str, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
     """The demo captured and processed, once for this module."""
-    with django_db_blocker.unblock():
-        name = cluster.clone(template_db)
-        with cluster.using(name):
-            call_command("capture", str(DEMO), "--json")
-            process()
-            yield
-        cluster.drop(name)
+    with django_db_blocker.unblock(), cluster.copied(template_db):
+        call_command("capture", str(DEMO), "--json")
+        process()
+        yield
 
 
 def recall(prompt: str, project: str = "harbor") -> Recalled:

@@ -62,11 +62,8 @@ class Town:
 
 @pytest.fixture(scope="module")
 def town(template_db: str, django_db_blocker: DjangoDbBlocker) -> Iterator[Town]:
-    with django_db_blocker.unblock():
-        name = cluster.clone(template_db)
-        with cluster.using(name):
-            yield build(cluster.owner_address(cluster.address(name)))
-        cluster.drop(name)
+    with django_db_blocker.unblock(), cluster.copied(template_db) as name:
+        yield build(cluster.owner_address(cluster.address(name)))
 
 
 def build(address: str) -> Town:

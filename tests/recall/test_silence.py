@@ -19,14 +19,11 @@ from memory.access import principal
 from memory.files import capture_files
 from memory.pipeline import process
 from recall.notes import recall_notes
-from tests import cluster
-from tests.corpus import CORPUS, needs_corpus
+from tests.cluster import copied
+from tests.corpus import database, needs_corpus
 from tests.recall.prompts import PROMPTS, Prompt, corpus, demo
 
 DEMO = Path(__file__).resolve().parents[1] / "fixtures" / "demo"
-
-#: What of the corpus is captured: everything that is not there for evaluation alone.
-CAPTURED = ("claude-code", "codex", "pi", "obsidian", "telegram", "bookmarks", "skills")
 
 #: Shares that may be injected for off-topic prompts, and must be right for on-topic ones.
 FALSE_MAX = 0.02
@@ -61,29 +58,17 @@ def place(prompt: Prompt) -> str:
 @pytest.fixture(scope="module")
 def of_demo(template_db: str, django_db_blocker: DjangoDbBlocker) -> Iterator[list[Asked]]:
     """What the demo's memory says to all its prompts."""
-    yield from remembered(
-        [DEMO], [*demo.off_topic(), *demo.on_topic()], template_db, django_db_blocker
-    )
+    with django_db_blocker.unblock(), copied(template_db):
+        capture_files([str(DEMO)], owner=principal(), progress=False)
+        process()
+        yield ask_all([*demo.off_topic(), *demo.on_topic()])
 
 
 @pytest.fixture(scope="module")
 def of_corpus(template_db: str, django_db_blocker: DjangoDbBlocker) -> Iterator[list[Asked]]:
     """What the corpus' memory says to the prompts that no floor was chosen on."""
-    paths = [CORPUS / name for name in CAPTURED]
-    prompts = held_out([*corpus.off_topic(), *corpus.on_topic()])
-    yield from remembered(paths, prompts, template_db, django_db_blocker)
-
-
-def remembered(
-    paths: list[Path], prompts: list[Prompt], template: str, blocker: DjangoDbBlocker
-) -> Iterator[list[Asked]]:
-    with blocker.unblock():
-        name = cluster.clone(template)
-        with cluster.using(name):
-            capture_files([str(path) for path in paths], owner=principal(), progress=False)
-            process()
-            yield ask_all(prompts)
-        cluster.drop(name)
+    with django_db_blocker.unblock(), copied(database()):
+        yield ask_all(held_out([*corpus.off_topic(), *corpus.on_topic()]))
 
 
 def judge(asked: list[Asked], *, false_max: float, right_min: float) -> None:

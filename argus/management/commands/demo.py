@@ -13,10 +13,12 @@ from django.core.management.base import BaseCommand, CommandParser
 from argus.demo.story import play
 from argus.demo.tables import pages
 from memory.acts import through
+from memory.checks import OURS
 from memory.management.base import plain_errors
 
 
 class Command(BaseCommand):
+    requires_system_checks = (OURS,)
     help = (
         "Run the bundled sessions through every stage and print what the rows say. "
         "Exit 0: the story came out; 1: it did not."

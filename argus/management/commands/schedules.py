@@ -9,9 +9,11 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandParser
 
 from argus.schedules import sync
+from memory.checks import OURS
 
 
 class Command(BaseCommand):
+    requires_system_checks = (OURS,)
     help = "Bring the queue's schedules in line with the settings (`up` does it by itself)."
 
     def add_arguments(self, parser: CommandParser) -> None:

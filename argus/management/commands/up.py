@@ -8,10 +8,12 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from argus.up import up
+from memory.checks import OURS
 from memory.errors import ConfigurationError
 
 
 class Command(BaseCommand):
+    requires_system_checks = (OURS,)
     help = "Serve: web server, worker and (unless ARGUS_DATABASE_URL is set) the database."
 
     def handle(self, *args: Any, **options: Any) -> None:
