@@ -52,6 +52,8 @@ RECALL_MILLISECONDS_MAX = 500
 ERROR_CHARACTERS_MAX = 200
 
 #: What to do when nobody works. Not "Run now", which puts work into the queue of a worker.
+PARKED_FIX = "Look at why under Parked; what is not there is another's."
+FINDINGS_FIX = "See Findings; what is not there is another's."
 WORKER_FIX = "Start one: `make up`, or `manage.py qcluster`."
 
 #: What to do when a worker is there and one stage of it never comes.
@@ -181,7 +183,7 @@ def _left(facts: Facts) -> Answer | None:
         return Answer("warn", f"{told}, the oldest since {_since(since, facts.now)}.", fix)
     if facts.parked:
         told = f"{facts.parked:,} {'unit is' if facts.parked == 1 else 'units are'} parked"
-        return Answer("warn", f"{told} after failing again and again.", "Look at why under Parked.")
+        return Answer("warn", f"{told} after failing again and again.", PARKED_FIX)
     if facts.runs.day_failures:
         told = f"Works again; failed {_times(facts.runs.day_failures)} in 24 h"
         when = (
@@ -295,7 +297,7 @@ def found_answer(ran: Answer, facts: Facts) -> Answer:
     if facts.stage == "verify":
         they = "is not as it" if found == 1 else "are not as they"
         told = f"{things} in the record {they} should be"
-        return Answer("bad", f"{told}, by a look {when}.", "See Findings.")
+        return Answer("bad", f"{told}, by a look {when}.", FINDINGS_FIX)
     told = f"{things} {'differs' if found == 1 else 'differ'} when the record is replayed"
     return Answer("warn", f"{told}, {when}.", "See Findings: nothing changes before you say so.")
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import psycopg
 from django.conf import settings
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from argus import scratch, unsent
 from argus.owner import OwnerProblem
@@ -23,7 +23,7 @@ from exporter import purge as vault
 from memory import outside, proof
 from memory import purge as record
 from memory.errors import NotFound, RefusedError
-from memory.models import Principal, PurgeLedger, PurgeProof
+from memory.models import AccessKey, Principal, PurgeLedger, PurgeProof
 from memory.selection import Selection, choose
 from memory.text.passages import Passages, known
 
@@ -63,6 +63,13 @@ HISTORY = (
 )
 
 
+#: What is said from now on is stored as before.
+KEYS = (
+    "Keys of whoever it was of stay in force, and store what their hooks post: {keys} (manage.py "
+    "revokekey PREFIX)."
+)
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What a purge did and what its proof says; statements that were `forbidden`, and `known` as
@@ -95,11 +102,12 @@ def carry_out(
     """Purge, and prove it. Raises as `memory.purge.purge` does, before anything is done."""
     done = record.purge(what, by=by, reason=reason, now=clock(), forbid=forbid)
     ledger = PurgeLedger.objects.get(pk=done.ledger)
-    files = _beside(ledger)
+    files = _beside(ledger, what.owners)
     unsent_ = _unsent(ledger, what.everything, what.owners, what.selection)
     shown = proof.prove(
         ledger, what.everything,
-        owners=None if what.everyones else sorted({*what.owners, by.pk}), folders=folders(),
+        owners=None if what.everyones else sorted({*what.owners, by.pk}), of=what.owners,
+        folders=folders(),
         files_pending=files.pending, aside=_aside(what, by), now=clock(),
     )  # fmt: skip
     counts = {**done.counts, **({UNSENT: unsent_} if unsent_ else {})}
@@ -114,7 +122,8 @@ def finish(number: int, *, clock: Callable[[], datetime]) -> Outcome:
     last = latest(ledger) if ledger else None
     if ledger is None or last is None:
         raise NotFound(f"no purge {number} that could be finished")
-    files, words = _beside(ledger), known(last.shingles)
+    of = last.scanned.get("of", last.scanned.get("owners"))
+    files, words = _beside(ledger, of), known(last.shingles)
     _unsent(ledger, words, last.scanned.get("owners"))
     shown = proof.prove(
         ledger, words, again=last, folders=folders(),
@@ -124,10 +133,12 @@ def finish(number: int, *, clock: Callable[[], datetime]) -> Outcome:
 
 
 def mine(by: Principal, *, everyones: bool) -> QuerySet[PurgeLedger]:
-    """Purges that this one is told of, the newest first: their own, or everybody's. What else
-    stands in the ledger is no purge: ledgers that were let go, tables made anew."""
+    """Purges that this one is told of, the newest first: their own, those of nothing but what was
+    theirs, or everybody's. What else stands in the ledger is no purge: ledgers that were let go,
+    tables made anew."""
     rows = PurgeLedger.objects.filter(counts__has_key="raw_items").order_by("-pk")
-    return rows if everyones else rows.filter(actor=by.name)
+    of_theirs = PurgeProof.objects.filter(scanned__of=[by.pk]).values("ledger")
+    return rows if everyones else rows.filter(Q(actor=by.name) | Q(pk__in=of_theirs))
 
 
 def state(shown: PurgeProof | None) -> str:
@@ -152,11 +163,17 @@ def to_do(shown: PurgeProof, *, forbade_nothing: bool = False) -> list[str]:
     told = [f"--forbid forbade nothing: {NO_NOTE}"] if forbade_nothing else []
     if shown.files_pending:
         told.append(f"files wait: mend what keeps them, then {finish}")
-    if any(not one["by_right"] for one in shown.elsewhere):
+    wrong = [one for one in shown.elsewhere if not one["by_right"]]
+    if back := [pk for one in wrong if one["column"] == proof.BACK for pk in one["ids"]]:
+        told.append(
+            f"raw items that it removed are back: manage.py purge --raw {' '.join(back)} --yes"
+            f" --reason WHY, then {finish}"
+        )
+    elif wrong:
         told.append(
             f"its words stand where they should not: remove that (see above), then {finish}"
         )
-    if any(one["place"] == proof.FILES for one in shown.elsewhere):
+    if any(one["place"] == proof.FILES for one in wrong):
         told.append(
             "the files are named above, and Argus changes none but its vault's and what hooks have "
             "not sent: delete each, or take the words out"
@@ -217,11 +234,12 @@ def _copies() -> tuple[str, ...]:
     return tuple(scratch.standing())
 
 
-def _beside(ledger: PurgeLedger) -> vault.Swept:
-    """What is no text of the record: what the planner remembers, and the files."""
+def _beside(ledger: PurgeLedger, owners: Sequence[int] | None) -> vault.Swept:
+    """What is no text of the record: what the planner remembers, and the files. `owners`: of whose
+    it was, None where nobody knows."""
     record.forget_statistics()
     tables = ledger.counts.get("tables", {})
-    return vault.bring_up(tables.keys())
+    return vault.bring_up(tables.keys(), owners)
 
 
 def _unsent(
@@ -246,7 +264,10 @@ def _outcome(
     files: vault.Swept,
     shown: proof.Shown,
 ) -> Outcome:
-    history = (HISTORY.format(vault=files.vault),) if files.history else ()
-    return Outcome(
-        ledger.pk, counts, *forbidden, files, shown.row, shown.paths, (*BEYOND, *history)
-    )
+    beyond = [*BEYOND]
+    if files.history:
+        beyond.append(HISTORY.format(vault=files.vault))
+    keys = AccessKey.objects.filter(principal__in=shown.row.scanned["of"] or (), revoked_at=None)
+    if prefixes := list(keys.order_by("pk").values_list("prefix", flat=True)):
+        beyond.append(KEYS.format(keys=", ".join(prefixes)))
+    return Outcome(ledger.pk, counts, *forbidden, files, shown.row, shown.paths, tuple(beyond))

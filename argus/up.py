@@ -218,8 +218,8 @@ def _greet(welcome: Welcome, say: Callable[[str], None]) -> None:
     say(f"  password  {password}")
     say(f"  key       {welcome.key or 'as made before (another: manage.py createkey)'}")
     say(f"  hooks     see {welcome.url}/hook/")
-    if welcome.password or welcome.key:
-        say("The password and the key are shown this once.")
+    if once := [name for name in ("password", "key") if getattr(welcome, name)]:
+        say(f"The {' and the '.join(once)} {'is' if len(once) == 1 else 'are'} shown this once.")
     say("Ctrl-C stops the web server, the worker and the database.")
 
 

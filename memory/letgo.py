@@ -54,13 +54,18 @@ def look_at(name: str, before: date, *, now: datetime) -> LetGo:
 def let_go(name: str, before: date, *, by: Principal, reason: str, now: datetime) -> LetGo:
     """Remove what a ledger says of the days before this one (UTC), and keep their sums.
 
-    Raises RefusedError for a ledger that is none of LEDGERS, a day that is to come, no reason;
-    Conflict beside a purge that takes its time.
+    Where there is nothing to remove, it says so as `look_at` does. Raises RefusedError for a ledger
+    that is none of LEDGERS, a day that is to come, no reason; Conflict beside a purge that takes
+    its time.
     """
     _check(name, before, now)
     reason = tidy_reason(reason)
     if not reason:
         raise RefusedError("a purge needs a reason: it is all that is left of it")
+    seen = look_at(name, before, now=now)
+    if not seen.counts:
+        # What took nothing leaves no row that says so for ever.
+        return seen
     with patient():
         told = _call(name, before, by.name, reason)
         made = _told(name, before, told, told["ledger"])

@@ -20,6 +20,7 @@ from typing import Any
 from django.db import connection
 from psycopg import sql
 
+from memory import returned
 from memory.folders import file_id, in_file, walk
 from memory.models import PurgeLedger, PurgeProof
 from memory.scan import Columns, look, text_columns
@@ -38,6 +39,9 @@ RECORD = "memory_rawitem"
 
 #: What stands for the column of what nobody could read: it may hold anything.
 UNREAD = "cannot be read"
+
+#: What stands for the column of raw items that were purged and came back.
+BACK = "came back"
 
 #: What stands for the table of files, which a proof counts, and of databases beside ours.
 # Why without their names: the name of a page is a title, and a proof stays for ever.
@@ -100,13 +104,17 @@ class Aside:
 
 
 def search(
-    words: Passages, *, folders: Sequence[Path] = (), owners: Collection[int] | None = None
+    words: Passages,
+    *,
+    folders: Sequence[Path] = (),
+    owners: Collection[int] | None = None,
+    back: Set[str] = frozenset(),
 ) -> Found:
     """Where these words stand: in the tables, and in the files below these folders. `owners`: whose
-    rows are named, where not everybody's are."""
+    rows are named, where not everybody's are. `back`: raw items that were purged and are here."""
     books = _Books(owners=None if owners is None else frozenset(owners))
     books.look(words, folders)
-    return books.found(None)
+    return books.found(None, back)
 
 
 def prove(
@@ -115,6 +123,7 @@ def prove(
     *,
     again: PurgeProof | None = None,
     owners: Collection[int] | None = None,
+    of: Collection[int] = (),
     folders: Sequence[Path] = (),
     files_pending: bool = False,
     aside: Aside | None = None,
@@ -125,11 +134,14 @@ def prove(
     `again`: the proof whose kept windows these words are, where the words themselves are gone. If
     it did not keep all of them the look is a sample: it proves nothing, and clears nothing that it
     has no number of. Words too short to be looked for prove nothing, too, nor does no look.
+    `of`: whose items went.
     """
     aside = aside or Aside()
-    base = measures(words, owners) if again is None else _base(again)
+    base = measures(words, owners, of) if again is None else _base(again)
     sampled = again is not None and not whole(again)
-    found = search(words, folders=folders, owners=base["owners"])
+    if base["twins"] is None:
+        base["twins"] = returned.alike(ledger, base["of"])
+    found = search(words, folders=folders, owners=base["owners"], back=_back(ledger, base))
     elsewhere = [*found.elsewhere, *(aside.left or ())]
     if again is not None and base["unkept"]:
         elsewhere += _still(again, folders)
@@ -159,15 +171,20 @@ def prove(
     return Shown(row, found.paths)
 
 
-def measures(words: Passages, owners: Collection[int] | None = None) -> dict[str, Any]:
+def measures(
+    words: Passages, owners: Collection[int] | None = None, of: Collection[int] | None = None
+) -> dict[str, Any]:
     """How much is looked for, in numbers, and whose rows a proof may name. `unkept`: numbers of
-    words that were found and cannot be looked for again."""
+    words that were found and cannot be looked for again; `of`: whose items went; `twins`: raw items
+    of theirs that say the same and stayed."""
     return {
         "windows": len(words.windows),
         "short": words.shorts(),
         "too_short": words.left_out,
         "unkept": 0,
         "owners": None if owners is None else sorted(owners),
+        "of": None if of is None else sorted(of),
+        "twins": None,
     }
 
 
@@ -180,6 +197,10 @@ def whole(row: PurgeProof) -> bool:
 
 def _base(row: PurgeProof) -> dict[str, Any]:
     return {name: row.scanned.get(name, value) for name, value in measures(Passages()).items()}
+
+
+def _back(ledger: PurgeLedger, base: Mapping[str, Any]) -> frozenset[str]:
+    return returned.back(ledger, base["of"], stayed=base["twins"])
 
 
 def kept(words: Passages, *, first: Collection[int] = ()) -> list[int]:
@@ -231,7 +252,11 @@ def prove_again_all(
     books = _Books()
     if words:
         books.look(words, folders)
-    return {pk: books.found(shingles) for pk, shingles in numbers.items()}
+    found = {}
+    for proof in proofs:
+        back = _back(proof.ledger, _base(proof))
+        found[proof.pk] = books.found(numbers[proof.pk], back)
+    return found
 
 
 def _still(last: PurgeProof, folders: Sequence[Path]) -> list[Elsewhere]:
@@ -306,24 +331,29 @@ class _Books:
             if here:
                 self.held.setdefault((FILES, ""), []).append((str(path), array("q", here)))
 
-    def found(self, among: frozenset[int] | None) -> Found:
-        """What was found of these numbers, or of all."""
+    def found(self, among: frozenset[int] | None, back: Set[str] = frozenset()) -> Found:
+        """What was found of these numbers, or of all. `back`: raw items that stand there without
+        right, and give none to others."""
         told: list[Elsewhere] = []
         paths: list[str] = []
         wrongly = Numbers()
+        right = self._right_but(back) if back else self.right
         for (place, column), rows in self.held.items():
             here: dict[bool, list[str]] = {False: [], True: []}
             for pk, numbers in rows:
                 mine = [one for one in numbers if among is None or one in among]
-                wrong = [one for one in mine if one not in self.right]
+                wrong = [one for one in mine if one not in right]
                 wrongly.update(wrong)
-                if mine:
+                if mine and not (place == RECORD and pk in back):
                     here[not wrong].append(pk)
             for by_right, ids in here.items():
                 named, count = self._told(place, ids, by_right)
                 if count:
                     told.append(Elsewhere(place, column, named, count, by_right))
                     paths += ids if place == FILES else []
+        if back:
+            named, count = self._told(RECORD, sorted(back, key=int), by_right=False)
+            told.append(Elsewhere(RECORD, BACK, named, count, by_right=False))
         told += (
             Elsewhere(name, UNREAD, table.unread[:IDS_TOLD_MAX], len(table.unread), False)
             for name, table in self.tables.items()
@@ -336,6 +366,14 @@ class _Books:
             tuple(told), self.columns, self.rows, self.files,
             (*paths, *self.unread), wrongly,
         )  # fmt: skip
+
+    def _right_but(self, back: Set[str]) -> Numbers:
+        """What the record says beside these items."""
+        right = Numbers()
+        for (place, _), rows in self.held.items():
+            for pk, numbers in rows if place == RECORD else ():
+                right.update(() if pk in back else numbers)
+        return right
 
     def _told(self, place: str, ids: Sequence[str], by_right: bool) -> tuple[tuple[str, ...], int]:
         """The first of these rows and how many there are, for whoever is told of them."""

@@ -174,7 +174,7 @@ def _carry_out(what: Plan, *, by: Principal, reason: str, now: datetime, forbid:
         # Nobody has looked yet. It stands here for whoever finds that nobody ever did.
         ledger=PurgeLedger.objects.get(pk=told["ledger"]),
         proved=False,
-        scanned=proof.measures(what.everything, what.owners),
+        scanned=proof.measures(what.everything, what.owners, what.owners),
         shingles=proof.kept(what.everything),
         files_pending=True,
         created_at=now,

@@ -68,7 +68,8 @@ class Unfaithful(ArgusError):
 
 @dataclass(frozen=True)
 class RestoreReport:
-    """What came back, and what it took the place of. `purged_since`, `forbidden_since` (facts) and
+    """What came back, and what it took the place of; of a dry run, what would, and whether that
+    `needs_force`, as the database has content. `purged_since`, `forbidden_since` (facts) and
     `revoked_since` (keys): what was taken away in the old database and the backup does not know."""
 
     file: str
@@ -81,6 +82,7 @@ class RestoreReport:
     forbidden_since: int = 0
     revoked_since: int = 0
     dry_run: bool = False
+    needs_force: bool = False
     seconds: float = 0.0
 
 
@@ -95,8 +97,9 @@ def restore(
 ) -> RestoreReport:
     """Put the content of a backup in the place of the database's. `dry_run`: look at both, no more.
 
-    Raises Broken for a file that is not whole; RefusedError for one of a newer Argus or server, for
-    a database with content when not `force`, and while somebody else is connected; OwnerProblem;
+    Raises Broken for a file that is not whole; RefusedError for one of a newer Argus or server;
+    where it is done, also for a database with content when not `force`, and while somebody else is
+    connected; OwnerProblem;
     ProgramFailed and Unfaithful, after which the old content stands.
     """
     started = time.monotonic()
@@ -109,14 +112,14 @@ def restore(
         _fits(manifest, at)
         lost = _content(at)
         away = _taken_away(at, manifest) if dry_run else Carried()
-    if lost and not force:
+    if lost and not (force or dry_run):
         told = _counted(dict(list(lost.items())[:3]))
         raise RefusedError(f"the database is not empty ({told}): --force puts the backup there")
     report = RestoreReport(
         file=str(path), made_at=manifest["made_at"], tables=len(manifest["tables"]),
         rows=sum(table["rows"] for table in manifest["tables"].values()),
         replaced={name: lost[name] for name in LOST if name in lost},
-        dry_run=dry_run,
+        dry_run=dry_run, needs_force=dry_run and bool(lost) and not force,
     )  # fmt: skip
     if dry_run:
         return _with(report, away)
@@ -320,6 +323,8 @@ def lines(report: RestoreReport) -> str:
     ]
     if report.replaced:
         told.append(f"in the place of {_counted(report.replaced)}")
+    if report.needs_force:
+        told.append("the database is not empty: that needs --force")
     if report.migrated:
         told.append(f"brought up to this Argus by {report.migrated} migrations")
     told += _purged(report)

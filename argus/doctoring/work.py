@@ -6,22 +6,23 @@ Asks, changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db import connection
-from django.db.models import Max
+from django.db.models import Max, Q
 from django.utils import timezone
 from django_q.models import Schedule
 
 from argus import schedules, scratch
 from argus.answers import WORKER_FIX, away_after
 from argus.doctoring.row import Row, bounded
-from memory import checks, findings
+from memory import checks, findings, units
 from memory.health import parked
 from memory.measures import BY_WORKERS, here, restored_at
-from memory.models import Act, RawItem, StageRun
+from memory.models import Act, Claim, Finding, Principal, PurgeLedger, RawItem, StageRun
 from memory.proof import unfinished
 from memory.queued import queue as look_at_queue
 from memory.templatetags.argus import age
@@ -44,6 +45,13 @@ SELECT EXISTS (SELECT 1 FROM pg_stat_activity
 #: Copies of the record, and purges, that are named.
 COPIES_NAMED_MAX = 3
 PURGES_NAMED_MAX = 5
+
+#: People who are named, and units that were set aside of which it is looked up whose they are.
+NAMED_MAX = 3
+UNITS_LOOKED_AT = 1_000
+
+#: How a page shows what is another's, to whoever may see it.
+ALL_OWNERS = " with `See all owners`"
 
 #: Days after which the record should have been verified again, and saved.
 VERIFIED_DAYS_MAX = 3
@@ -122,12 +130,57 @@ def aside() -> Iterator[Row]:
     """Units that were set aside after failing again and again."""
     with bounded():
         counts = parked()
+        whose, strays = _parked_of() if counts else ([], False)
     if counts:
         told = ", ".join(f"{stage} {count:,}" for stage, count in sorted(counts.items()))
-        fix = "See why: manage.py parked list, or /ui/parked/."
+        page = f"/ui/parked/{ALL_OWNERS if strays or _others(whose) else ''}"
+        ways = [f"{_as(name)}manage.py parked list" for name in whose[:NAMED_MAX]]
+        fix = f"See why: {', or '.join([', '.join(ways), page] if ways else [page])}."
         yield Row("parked", "warn", f"Units are set aside: {told}.", fix)
     else:
         yield Row("parked", "ok", "no unit is set aside")
+
+
+def _parked_of() -> tuple[list[str], bool]:
+    """As whom the units that were set aside are listed, the principal in force first; and whether
+    some of them are of nobody who could."""
+    waiting = Claim.objects.filter(parked_at__isnull=False, dismissed_at=None)
+    named = set(
+        waiting.order_by("parked_at", "pk").values_list("unit", flat=True)[:UNITS_LOOKED_AT]
+    )
+    me = Principal.objects.filter(name=settings.ARGUS.principal).first()
+    seen = units.visible(named, me) if me else set()
+    owned = units.owners(named - seen)
+    names = Principal.objects.filter(pk__in=set(owned.values())).order_by("name")
+    mine = [me.name] if me and seen else []
+    return [*mine, *names.values_list("name", flat=True)], bool(named - seen - owned.keys())
+
+
+def _others(names: Iterable[str]) -> list[str]:
+    """Those who are not the principal in force, whose lists show nothing of theirs."""
+    return [name for name in names if name != settings.ARGUS.principal]
+
+
+def _as(name: str) -> str:
+    """What stands before a command that is to show what is theirs."""
+    return f"ARGUS_PRINCIPAL={shlex.quote(name)} " if _others([name]) else ""
+
+
+def _found_of(stage: str) -> list[str]:
+    """Others of whose things the last runs of a stage found something."""
+    standing = Q(pk__in=findings.of_other_units(stage))
+    for run, again in findings.last_runs(stage).items():
+        standing |= Q(run=run) & ~Q(check_name__in=again)
+    rows = Finding.objects.as_pipeline().filter(standing).exclude(owner=None)
+    names = Principal.objects.filter(pk__in=rows.values("owner")).order_by("name")
+    return _others(names.values_list("name", flat=True))
+
+
+def _findings_page(others: Sequence[str]) -> str:
+    if not others:
+        return "/ui/findings/"
+    more = f" and {len(others) - NAMED_MAX} more" if len(others) > NAMED_MAX else ""
+    return f"/ui/findings/{ALL_OWNERS}, as some are of {', '.join(others[:NAMED_MAX])}{more}"
 
 
 def found() -> Iterator[Row]:
@@ -135,26 +188,40 @@ def found() -> Iterator[Row]:
     now = timezone.now()
     with bounded():
         verified, reconciled = findings.last("verify"), findings.last("reconcile")
+        verified_of = _found_of("verify") if verified and verified.total else []
+        reconciled_of = _found_of("reconcile") if reconciled and reconciled.total else []
         open_purges = unfinished()
+        by = dict(PurgeLedger.objects.filter(pk__in=open_purges).values_list("pk", "actor"))
         items = RawItem.objects.as_pipeline().order_by("pk").values_list("captured_at", flat=True)
         first_at = items.first()
-    yield judge_verified(verified, first_at, now)
+    yield judge_verified(verified, first_at, now, verified_of)
     if reconciled is not None and reconciled.total:
-        fix = "Look at the proposals: /ui/findings/. Nothing was applied."
+        fix = f"Look at the proposals: {_findings_page(reconciled_of)}. Nothing was applied."
         yield Row("reconcile", "warn", f"{_counts(reconciled.counts)}.", fix)
     if open_purges:
         named = ", ".join(map(str, open_purges[:PURGES_NAMED_MAX]))
         more = len(open_purges) - PURGES_NAMED_MAX
         which = f"Purge {named}" + (f" and {more} more" if more > 0 else "")
         what = f"{which} left files to do, or words that stand somewhere without right."
-        one = f"manage.py purge --finish {open_purges[0]}"
-        fix = f"See where: {one} (--all-owners, where it is another's), or /ui/purge/."
+        # One of each who purged: nobody else is told of theirs.
+        first = {by[number]: number for number in reversed(open_purges) if number in by}
+        ways = [
+            f"{_as(name)}manage.py purge --finish {number}"
+            for name, number in sorted(first.items(), key=lambda one: one[1])[:NAMED_MAX]
+        ]
+        page = f"/ui/purge/{ALL_OWNERS if _others(first) else ''}"
+        fix = f"See where: {', '.join(ways)}, or {page}."
         yield Row("purges", "fail", what, fix)
 
 
-def judge_verified(verified: findings.Last | None, first_at: datetime | None, now: datetime) -> Row:
-    """What it means that verify found that at its last runs, or never ran though there is something
-    to look at since then. Pure."""
+def judge_verified(
+    verified: findings.Last | None,
+    first_at: datetime | None,
+    now: datetime,
+    others: Sequence[str] = (),
+) -> Row:
+    """What it means that verify found that at its last runs, some of it of `others`, or never ran
+    though there is something to look at since then. Asks nothing."""
     days = timedelta(days=VERIFIED_DAYS_MAX)
     late = "See the rows `worker` and `schedules`, or run manage.py verify."
     if verified is None:
@@ -163,7 +230,7 @@ def judge_verified(verified: findings.Last | None, first_at: datetime | None, no
             return Row("verify", "warn", what, late)
         return Row("verify", "ok", "did not run yet: manage.py verify, or the worker once a day")
     if verified.total:
-        fix = "Look at them: /ui/findings/. Nothing was repaired."
+        fix = f"Look at them: {_findings_page(others)}. Nothing was repaired."
         told = _counts(verified.counts)
         return Row("verify", "fail", f"The record is not as it should be: {told}.", fix)
     if verified.left:

@@ -132,8 +132,7 @@ FROM was.memory_act a WHERE a.verb <> %(carried)s ORDER BY a.id
 # Of what went nothing is done again; what was learned from it is forgotten. From old rows of a
 # ledger nothing was learned.
 PURGES = """
-SELECT created_at, id FROM public.memory_purgeledger
-WHERE NOT counts ? 'rebuild' AND NOT counts ? 'ledger_of'
+SELECT DISTINCT at, purge FROM was.purged
 """
 
 # What is forbidden with no refusal to be read any more: nobody's act brings it back.
@@ -149,8 +148,7 @@ WHERE rejection_id IS NULL AND lifted_at IS NOT NULL
 COME = """
 SELECT DISTINCT n.created_at, n.unit_key FROM was.memory_note n
 WHERE n.retired_reason <> 'rebuilt' AND (n.unit_key LIKE 'import:%' OR (
-    n.created_at <= (SELECT max(l.created_at) FROM public.memory_purgeledger l
-        WHERE NOT l.counts ? 'rebuild' AND NOT l.counts ? 'ledger_of')
+    n.created_at <= (SELECT max(p.at) FROM was.purged p WHERE p.owner = n.owner_id)
     AND NOT EXISTS (SELECT FROM was.memory_episode e
         WHERE e.unit_key = n.unit_key AND e.distilled_at = n.created_at)
     AND NOT EXISTS (SELECT FROM was.memory_distilleditem d
@@ -164,12 +162,11 @@ WHERE g.model_asked = 'import'
 # What happened to notes by a verdict or an act that a purge took: they ended, or got evidence.
 LOST = """
 SELECT DISTINCT one.at, one.note FROM (
-    SELECT deleted_at AS at, id AS note FROM was.memory_note WHERE deleted_at IS NOT NULL
-    UNION SELECT e.created_at, e.note_id FROM was.memory_evidence e
+    SELECT deleted_at AS at, id AS note, owner_id FROM was.memory_note WHERE deleted_at IS NOT NULL
+    UNION SELECT e.created_at, e.note_id, n.owner_id FROM was.memory_evidence e
     JOIN was.memory_note n ON n.id = e.note_id WHERE e.created_at <> n.created_at
 ) one
-WHERE one.at <= (SELECT max(l.created_at) FROM public.memory_purgeledger l
-        WHERE NOT l.counts ? 'rebuild' AND NOT l.counts ? 'ledger_of')
+WHERE one.at <= (SELECT max(p.at) FROM was.purged p WHERE p.owner = one.owner_id)
     AND NOT EXISTS (SELECT FROM was.memory_act a WHERE a.created_at = one.at)
     AND NOT EXISTS (SELECT FROM was.memory_dedupverdict v
         WHERE v.created_at = one.at AND one.note IN (v.note_id, v.target_id))

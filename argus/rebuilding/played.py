@@ -109,8 +109,8 @@ def _do(event: Event, run: StageRun | None, done: Played) -> None:
     elif event.kind == "fact":
         _fact(event)
     elif event.kind == "purge":
-        forget_centroids(event.at)
-        keep_confidence(event.at)
+        forget_centroids(event.order, event.at)
+        keep_confidence(event.order, event.at)
     elif event.kind in STAY:
         if note_as_it_was(event.subject):
             done.not_kept.append(f"note {event.subject}")
@@ -173,7 +173,8 @@ def _segment(event: Event, run: StageRun) -> None:
             ("memory_attribution", "episode_id"),
         ),
     )
-    if purged_since(event.at):
+    ((owner,),) = ask("SELECT owner_id FROM memory_session WHERE id = %(id)s", id=session)
+    if purged_since(event.at, owner=owner):
         attribute_as_it_was(session, event.at)
 
 
@@ -250,8 +251,9 @@ def _embed(event: Event) -> None:
 
 
 def _dedup(event: Event, run: StageRun) -> None:
-    verdict, target, reasoning, asked, real, version = ask(
-        "SELECT verdict, target_id::text, reasoning, model_asked, model_real, prompt_version"
+    verdict, target, reasoning, asked, real, version, owner = ask(
+        "SELECT verdict, target_id::text, reasoning, model_asked, model_real, prompt_version,"
+        " owner_id"
         " FROM was.memory_dedupverdict WHERE id = %(id)s",
         id=event.detail["verdict"],
     )[0]
@@ -261,7 +263,7 @@ def _dedup(event: Event, run: StageRun) -> None:
     number = int(event.detail["verdict"])
     if is_kept_verdict(number):
         return
-    purged = purged_since(event.at)
+    purged = purged_since(event.at, owner=owner)
     try:
         with transaction.atomic(), answering(Recorded(judged=said)), shown_again(number):
             _judge_in_turn(event, run)
@@ -273,7 +275,7 @@ def _dedup(event: Event, run: StageRun) -> None:
                 fresh=FRESH_FROM,
             )
             if not judged_as_it_was(number) and (
-                purged or (purged_since() and judged_as_it_was(number, but=COUNTED))
+                purged or (purged_since(owner=owner) and judged_as_it_was(number, but=COUNTED))
             ):
                 purged = True
                 raise Conflict("it was judged beside what a purge took since")

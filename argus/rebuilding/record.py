@@ -43,6 +43,7 @@ from memory.models import (
     ProjectAlias,
     Proposal,
     PurgeLedger,
+    PurgeProof,
     RawItem,
     RejectedFact,
     RejectionDecision,
@@ -102,6 +103,7 @@ THERE: tuple[type[models.Model], ...] = (
     TurnVector,
     Proposal,
     PurgeLedger,
+    PurgeProof,
 )
 
 #: What of a table is needed, where that is not all.
@@ -110,6 +112,7 @@ NEEDED: dict[type[models.Model], LiteralString] = {
     Emission: "kind = 'vault'",
     ModelReply: "port IN ('distill', 'judge', 'verify')",
     LlmCall: "port IN ('distill', 'judge', 'verify') AND outcome = 'ok'",
+    PurgeProof: "id IN (SELECT min(id) FROM memory_purgeproof GROUP BY ledger_id)",
 }
 
 #: Where the tables of MADE lie, for whoever reads them as they were.
@@ -153,6 +156,20 @@ CREATE TABLE {WAS}.kept AS SELECT id, bool_or(until IS NULL) AS whole, max(until
     UNION SELECT v.id, v.created_at, u.until
     FROM {WAS}.memory_dedupverdict v JOIN {WAS}.unmade u ON u.note = v.target_id
 ) one WHERE until IS NULL OR created_at <= until GROUP BY id
+"""
+
+# Whose things each purge took: its first proof says so by `of`, an old one by `owners`; where
+# neither names anybody they may have been everybody's. What is let go of a ledger, or goes by a
+# rebuild, is no purge.
+PURGED = f"""
+CREATE TABLE {WAS}.purged AS SELECT one.purge, one.at, p.id AS owner FROM (
+    SELECT l.id AS purge, l.created_at AS at, coalesce(
+        CASE WHEN jsonb_typeof(said.scanned -> 'of') = 'array' THEN said.scanned -> 'of' END,
+        CASE WHEN jsonb_typeof(said.scanned -> 'owners') = 'array'
+            THEN said.scanned -> 'owners' END, '[]') AS owners
+    FROM memory_purgeledger l LEFT JOIN memory_purgeproof said ON said.ledger_id = l.id
+    WHERE NOT l.counts ? 'rebuild' AND NOT l.counts ? 'ledger_of'
+) one JOIN memory_principal p ON one.owners = '[]' OR one.owners @> to_jsonb(p.id)
 """
 
 #: The first number that a row gets here that the house does not have, and how many a table has for
@@ -242,7 +259,8 @@ def bring(real: dict[str, Any]) -> Mark:
         cursor.execute(f"CREATE INDEX ON {WAS}.memory_act (created_at)")
         cursor.execute(UNMADE_NOTES, {"why": UNMADE})
         cursor.execute(KEPT_VERDICTS)
-        for made in ("unmade (note)", "kept (id)"):
+        cursor.execute(PURGED)
+        for made in ("unmade (note)", "kept (id)", "purged (owner, at)"):
             cursor.execute(f"CREATE INDEX ON {WAS}.{made}")
         cursor.execute("ANALYZE")
         return mark(source.cursor())

@@ -13,6 +13,8 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from django.db import transaction
+
 from argus.rebuilding.record import ask, nothing_is_left
 from memory import verdicts
 from memory.errors import NotFound
@@ -41,7 +43,8 @@ GROUP BY e.id, e.started_at, e.ended_at HAVING count(*) <> max(t.position) + 1
 # Which centroids a purge took is told by those that are there: they learned from what came later
 # alone.
 FORGET = """
-DELETE FROM memory_centroid c WHERE (
+DELETE FROM memory_centroid c
+WHERE c.owner_id IN (SELECT owner FROM was.purged WHERE purge = %(purge)s) AND (
     SELECT count(*) FROM was.memory_episode e WHERE e.owner_id = c.owner_id
         AND e.project_id = c.project_id AND e.created_at > %(at)s
         AND e.project_method = ANY(%(learned)s)
@@ -60,9 +63,9 @@ FIRST_STATUS = """coalesce((SELECT d.status_before FROM was.memory_decision d
     CASE w.status WHEN 'pending' THEN 'pending' ELSE 'applied' END)"""
 
 
-def forget_centroids(at: datetime) -> None:
+def forget_centroids(purge: int, at: datetime) -> None:
     """What a purge at this time took of the centroids of projects is taken again."""
-    ask(FORGET, at=at, learned=sorted(LEARNS_FROM))
+    ask(FORGET, purge=purge, at=at, learned=sorted(LEARNS_FROM))
 
 
 def hurt(session: int, at: datetime) -> bool:
@@ -193,17 +196,19 @@ def happen_as_it_did(note: str, at: datetime) -> None:
         retire([UUID(note)], reason=reason, now=at, valid_to=valid_to)
 
 
-def keep_confidence(at: datetime) -> None:
-    """At a purge: what it took may have raised or lowered notes, which stay as they were then: as
-    the next verdict found them, or as they are."""
+def keep_confidence(purge: int, at: datetime) -> None:
+    """At a purge: what it took may have raised or lowered notes of the same owners, which stay as
+    they were then: as the next verdict found them, or as they are."""
     ask(
         "UPDATE memory_note n SET confidence = coalesce((SELECT v.confidence_before"
         "  FROM was.memory_dedupverdict v WHERE v.created_at > %(at)s"
         "  AND n.id = CASE v.verdict WHEN 'duplicate' THEN v.target_id ELSE v.note_id END"
         "  AND v.confidence_before IS NOT NULL ORDER BY v.created_at, v.id LIMIT 1), w.confidence)"
-        " FROM was.memory_note w WHERE w.id = n.id AND w.created_at < %(at)s AND NOT EXISTS"
+        " FROM was.memory_note w WHERE w.id = n.id AND w.created_at < %(at)s"
+        " AND n.owner_id IN (SELECT owner FROM was.purged WHERE purge = %(purge)s) AND NOT EXISTS"
         " (SELECT FROM was.memory_dedupverdict v WHERE n.id IN (v.note_id, v.target_id)"
         "  AND v.decided_at > %(at)s)",
+        purge=purge,
         at=at,
     )
 
@@ -231,15 +236,15 @@ def _made_of(unit: str, at: datetime) -> Iterator[UUID]:
     yield from rows.values_list("pk", flat=True)
 
 
-def purged_since(at: datetime | None = None) -> bool:
-    """Whether something was purged at this time or later, or ever: then not all is there that was
-    judged, or whose words were counted."""
+def purged_since(at: datetime | None = None, *, owner: int | None = None) -> bool:
+    """Whether something of this owner, or of anybody, was purged at this time or later, or ever:
+    then not all is there that was judged, or whose words were counted."""
     return bool(
         ask(
-            "SELECT 1 FROM memory_purgeledger"
-            " WHERE (%(at)s::timestamptz IS NULL OR created_at >= %(at)s)"
-            " AND NOT counts ? 'rebuild' AND NOT counts ? 'ledger_of' LIMIT 1",
+            "SELECT 1 FROM was.purged WHERE (%(at)s::timestamptz IS NULL OR at >= %(at)s)"
+            " AND (%(owner)s::bigint IS NULL OR owner = %(owner)s) LIMIT 1",
             at=at,
+            owner=owner,
         )
     )
 
@@ -258,8 +263,9 @@ def judged_as_it_was(verdict: int, *, but: str = "") -> bool:
     )
 
 
+@transaction.atomic
 def verdict_as_it_was(verdict: int, at: datetime) -> None:
-    """A verdict brought over as it came then, and what it does done again."""
+    """A verdict brought over as it came then, and what it does done again; both or neither."""
     ask(
         "INSERT INTO memory_dedupverdict SELECT w.* FROM was.memory_dedupverdict w"
         " WHERE w.id = %(id)s",

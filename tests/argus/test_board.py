@@ -286,7 +286,7 @@ def test_what_verify_found_is_broken_and_what_reconcile_found_is_to_be_looked_at
 
     assert said("verify", findings=0).state == said("distill").state == "ok"
     bad = said("verify", findings=3)
-    assert (bad.state, bad.fix) == ("bad", "See Findings.")
+    assert (bad.state, bad.fix) == ("bad", "See Findings; what is not there is another's.")
     assert bad.sentence == "3 things in the record are not as they should be, by a look 3 min ago."
     assert said("verify", findings=1).sentence.startswith("1 thing in the record is not as it")
     assert said("reconcile", findings=1) == Answer(

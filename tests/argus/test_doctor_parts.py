@@ -37,16 +37,19 @@ from memory.models import (
     CaptureReceipt,
     Claim,
     Cooldown,
+    Finding,
     Injection,
     LlmCall,
+    Principal,
     PurgeProof,
     StageRun,
     TokenDay,
 )
 from memory.spending import lift
+from tests import factories as make
 from tests.cluster import owner_address
 from tests.llm.conftest import configure, server
-from tests.memory.books import fill
+from tests.memory.books import fill, purge
 from tests.openai_server import CHAT, RERANK, OpenAIServer, fails, says
 
 __all__ = ["configure", "server"]
@@ -152,6 +155,47 @@ def test_it_finds_what_was_set_aside_and_what_verify_found() -> None:
     assert told(work.found)[0][0] == "ok"
 
 
+@pytest.mark.django_db
+def test_its_advice_leads_to_what_is_anothers(configure: Configure) -> None:
+    """Nobody's list shows what is a stranger's."""
+    configure(principal="alice")
+    now, alice, bob = timezone.now(), principal("alice"), principal("bob o")
+
+    def fix(part: row.Part, name: str) -> str:
+        return next(one.fix for one in careful("part", part) if one.name == name)
+
+    def aside(owner: Principal) -> str:
+        item = make.document(owner, f"What {owner.name} said.")
+        Claim.objects.create(stage="distill", unit=f"item:{item.pk}", parked_at=now)
+        return fix(work.aside, "parked")
+
+    theirs = "ARGUS_PRINCIPAL='bob o' manage.py parked list"
+    page = "or /ui/parked/ with `See all owners`."
+    assert aside(bob) == f"See why: {theirs}, {page}"
+    assert aside(alice) == f"See why: manage.py parked list, {theirs}, {page}"
+    Claim.objects.all().delete()
+    assert aside(alice) == "See why: manage.py parked list, or /ui/parked/."
+    Claim.objects.all().delete()
+    Claim.objects.create(stage="distill", unit="x", parked_at=now)
+    assert fix(work.aside, "parked") == "See why: /ui/parked/ with `See all owners`."
+    run = StageRun.objects.create(stage="verify", report={"found": {"quotes": 1}})
+    StageRun.objects.filter(pk=run.pk).update(status="done", finished_at=now)
+    Finding.objects.create(run=run, owner=alice, check_name="quotes", kind="x", reference="x")
+    assert "/ui/findings/. " in fix(work.found, "verify")
+    Finding.objects.create(run=run, owner=bob, check_name="quotes", kind="x", reference="y")
+    assert f"/ui/findings/{work.ALL_OWNERS}, as some are of bob o. " in fix(work.found, "verify")
+    numbers = [
+        purge([make.document(principal(name), f"Said by {name}.").pk], actor=name)["ledger"]
+        for name in ("alice", "bob o")
+    ]
+    for number in numbers:
+        PurgeProof.objects.create(ledger_id=number, proved=True, files_pending=True)
+    assert fix(work.found, "purges") == (
+        f"See where: manage.py purge --finish {numbers[0]}, ARGUS_PRINCIPAL='bob o' manage.py purge"
+        f" --finish {numbers[1]}, or /ui/purge/ with `See all owners`."
+    )
+
+
 def test_it_tells_a_record_that_was_never_verified_or_never_whole() -> None:
     now = timezone.now()
     assert work.judge_verified(None, None, now).state == "ok", "there is nothing to look at"
@@ -190,7 +234,7 @@ def test_it_finds_purges_that_are_not_done_and_backups_that_are_old() -> None:
     PurgeProof.objects.create(ledger=proof.ledger, proved=True, files_pending=True)
     number = proof.ledger_id
     what = f"Purge {number} left files to do, or words that stand somewhere without right."
-    assert f"purge --finish {number} " in careful("found", work.found)[1].fix
+    assert f"manage.py purge --finish {number}, " in careful("found", work.found)[1].fix
     assert told(work.found)[1] == ("fail", what)
     by_right = {**hit, "by_right": True}
     PurgeProof.objects.create(ledger=proof.ledger, proved=False, elsewhere=[by_right])

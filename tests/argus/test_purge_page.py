@@ -16,7 +16,7 @@ from memory import roles
 from memory.access import principal
 from memory.letgo import let_go
 from memory.llm.remote.embed import shared
-from memory.models import Act, Note, PurgeLedger, PurgeProof, RawItem
+from memory.models import Act, Injection, Note, PurgeLedger, PurgeProof, RawItem
 from memory.selection import Selection
 from tests import factories, web
 from tests.llm.conftest import configure, server
@@ -140,7 +140,10 @@ def test_it_lists_purges_alone_and_takes_no_other_set_for_what_was_seen() -> Non
     said = [f"{REPEATED[0]} {number}" for number in range(3)]
     first, middle, last = [row.pk for row in factories.turns(alice, said, session="s8")]
     assert "Nothing was ever purged by you" in browser.get("/ui/purge/").content.decode()
-    let_go("injection", factories.at().date(), by=alice, reason="a year old", now=timezone.now())
+    Injection.objects.create(owner=alice, mode="notes", outcome="hit", created_at=factories.at())
+    let_go(
+        "injection", factories.at(days=2).date(), by=alice, reason="a year old", now=timezone.now()
+    )
     page = browser.get("/ui/purge/").content.decode()
     assert "a year old" not in page and PurgeLedger.objects.count() == 1
     assert browser.get(f"/ui/purge/?done={PurgeLedger.objects.get().pk}").status_code == 404

@@ -43,6 +43,7 @@ from memory.llm.remote.embed import shared
 from memory.llm.remote.structured import forget_dialects
 from memory.models import (
     Act,
+    Centroid,
     DedupVerdict,
     ModelReply,
     Note,
@@ -52,6 +53,8 @@ from memory.models import (
     SearchText,
     StageRun,
 )
+from memory.purge import plan, purge
+from memory.selection import Selection
 from memory.verifying.check import Look
 from memory.verifying.offered import checks
 from review import holds
@@ -62,7 +65,14 @@ from tests.factories import note as note_row
 from tests.openai_server import running, wait_until
 
 #: Tables that a hand gets into here.
-TOUCHED = ("note", "evidence", "gaterejection", "modelreply", "capturereceipt", "act")
+TOUCHED = (
+    "note", "evidence", "gaterejection", "modelreply", "capturereceipt", "act", "purgeproof"
+)  # fmt: skip
+
+#: What people say again and again, a lamp and a kettle; what was said of another project once.
+KETTLE = "The kettle of the kitchen uses Node 20.11 on port 6001."
+LAMP = "The lamp of the attic uses Redis 7.2 on port 7001."
+CANTEEN = "The canteen of the farm uses PostgreSQL 12.1 on port 5544."
 
 
 def vault(folder: Path, owner: Principal) -> dict[str, bytes]:
@@ -332,6 +342,77 @@ def test_it_makes_what_a_purge_left_again_as_it_stands(house: tuple[str, House])
     home.process()
     report = look(home)
     assert report.identical and not report.troubles, tell(report)
+
+
+def take(owner: Principal, asked: Selection) -> None:
+    """A purge of what is theirs, as people do it."""
+    what = plan(asked, by=owner)
+    purge(what, by=owner, reason="asked", now=timezone.now())
+
+
+def test_it_does_again_what_was_judged_while_there_were_other_words(clone_db: str) -> None:
+    home = House()
+    for number in range(3):
+        # Of the lamp twice: after a third time what is newer would wait for a person.
+        said = (LAMP, KETTLE, OLD)[number // 2 :]
+        more = "Nobody looks after the printer of the office now. " * number
+        talk = [word for one in said for word in ("And what else?", f"{one} {more}")]
+        home.say(f"old {number}", *talk)
+    home.say("farm", "What of the canteen?", CANTEEN, cwd="/src/farm")
+    newer = (LAMP.replace("7.2", "8.4"), KETTLE.replace("20.11", "22.4"), NEW)
+    home.say("new", *(word for one in newer for word in ("What changed?", f"This did. {one}")))
+    rows = DedupVerdict.objects.as_pipeline().filter(verdict="supersede")
+    done = rows.get(status="applied")
+    assert done.lexical, "how rare its words are follows from all notes of alice, in any project"
+    undone, rejected = rows.filter(status="pending").order_by("pk")
+    holds.approve(undone.pk, by=home.alice, now=home.later())
+    holds.undo(undone.pk, by=home.alice, now=home.later())
+    holds.reject(rejected.pk, by=home.alice, now=home.later())
+    take(home.alice, Selection(matching="canteen"))
+    report = look(home)
+    assert report.identical and not report.troubles, tell(report)
+    # Words by which one of the holds came.
+    take(home.alice, Selection(matching=r"This did\. The kettle"))
+    assert not rows.filter(pk__in=(undone.pk, rejected.pk)).exists()
+    report = look(home)
+    assert report.identical and not report.troubles, tell(report)
+    home.later(24 * 60)
+    home.process()
+    report = look(home)
+    assert report.identical and not report.troubles, tell(report)
+
+
+def test_it_takes_over_of_nobody_whom_no_purge_was_about(clone_db: str) -> None:
+    home, rita = House(), principal("rita")
+    home.say("old", "Which version is it?", OLD, "And the kettle?", KETTLE)
+    turns(rita, ["And the lamp?", LAMP], session="lamp", start=home.later(24 * 60))
+    end_session(rita, "lamp", now=home.later(10))
+    home.process()
+    take(rita, Selection(session="lamp"))
+    assert look(home).identical
+    raised, gone = home.live(OLD), home.live(KETTLE)
+    damage(
+        f"UPDATE memory_note SET confidence = 0.9 WHERE id = '{raised.pk}'",
+        "UPDATE memory_note SET deleted_at = created_at + interval '1 hour',"
+        f" retired_reason = 'retired' WHERE id = '{gone.pk}'",
+        f"DELETE FROM memory_centroid WHERE owner_id = {home.alice.pk}",
+    )
+    found = {
+        str(raised.pk): ("confidence",),
+        str(gone.pk): ("deleted_at", "retired_reason"),
+    }
+    for proof in ("scanned", "scanned - 'of'"):
+        damage(f"UPDATE memory_purgeproof SET scanned = {proof}")
+        report = look(home)
+        assert {one.note: one.columns for one in report.difference.change} == found, tell(report)
+        assert report.difference.tables["memory_centroid"].more == 1, tell(report)
+    # Of whom one was, of before proofs said so, nobody knows: it may have been about alice.
+    damage("UPDATE memory_purgeproof SET scanned = scanned - 'of' - 'owners'")
+    assert look(home).identical
+    damage(f"UPDATE memory_purgeproof SET scanned = '{{\"owners\": [{rita.pk}]}}'")
+    assert settle(home).done and look(home).identical
+    assert home.live(KETTLE) == gone and home.live(OLD).confidence == raised.confidence
+    assert Centroid.objects.filter(owner=home.alice).exists()
 
 
 def test_it_keeps_what_came_by_a_file(

@@ -158,9 +158,13 @@ def test_it_puts_nothing_over_what_is_there_unless_told_to(
     with pytest.raises(CommandError, match="the database is not empty .*--force") as error:
         call_command("restore", str(path))
     assert error.value.returncode == 1
+    call_command("restore", str(path), "--dry-run")
+    looked = capsys.readouterr().out
+    assert looked.startswith("would restore ") and "in the place of " in looked
+    assert "the database is not empty: that needs --force" in looked
     call_command("restore", str(path), "--force", "--dry-run", "--json")
     told = json.loads(capsys.readouterr().out)
-    assert told["dry_run"] and told["replaced"]["memory_rawitem"] > 0
+    assert told["dry_run"] and told["replaced"]["memory_rawitem"] > 0 and not told["needs_force"]
     # What the backup knows of is no news, whatever its clock said.
     assert [one["number"] for one in told["purged_since"]] == [number - 1, number]
     assert (told["forbidden_since"], told["revoked_since"]) == (1, 1)

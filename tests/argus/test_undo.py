@@ -254,6 +254,10 @@ def test_it_says_before_what_it_will_do_and_names_the_way_back(
     assert len(json.loads(printed.out)["done"]) == 1 and state(made) == ["undone"]
     call_command("note", "restore", str(made.pk))
     assert state(made) == ["live"]
+    nothing = run_of("distill")
+    call_command("undo", "--run", str(nothing.pk))
+    printed = capsys.readouterr()
+    assert (printed.err, "undid nothing" in printed.out) == ("", True), "nothing is about to be"
 
 
 def test_it_refuses_runs_that_there_are_not_or_that_go_on(

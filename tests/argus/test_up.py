@@ -18,7 +18,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from argus import postgres
-from argus.up import first
+from argus.up import Welcome, _greet, first
 from memory.models import Principal
 from tests import cluster
 from tests.ports import free_port
@@ -109,6 +109,23 @@ def test_it_says_when_the_address_is_taken(environment: dict[str, str]) -> None:
         )
     assert answer.returncode == 2
     assert "is it up already?" in answer.stderr
+
+
+@pytest.mark.parametrize(
+    ("password", "key", "said"),
+    [
+        ("p", "k", ["The password and the key are shown this once."]),
+        ("p", None, ["The password is shown this once."]),
+        (None, "k", ["The key is shown this once."]),
+        (None, None, []),
+    ],
+)
+def test_it_names_what_is_shown_once(
+    password: str | None, key: str | None, said: list[str]
+) -> None:
+    lines: list[str] = []
+    _greet(Welcome(url="http://localhost", name="admin", password=password, key=key), lines.append)
+    assert [line for line in lines if "this once" in line] == said
 
 
 @pytest.mark.django_db

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from exporter.folder import Folder
-from exporter.place import Place, around_vault, folders
-from exporter.purge import FILES, Swept, bring_up
+from exporter.place import Place, _put, around_vault, folders
+from exporter.purge import FILES, QUOTES, Swept, bring_up
 from memory.access import principal
 from memory.files import capture_files
 from memory.models import Emission, Note, RawItem
@@ -41,14 +42,14 @@ def test_it_removes_the_file_and_every_mention_and_keeps_a_persons_words(
     vault: Path, gone: tuple[Note, bytes]
 ) -> None:
     assert folders() == (vault,)
-    swept = bring_up([FILES])
+    swept = bring_up([FILES], None)
     assert (swept.vault, swept.pending, swept.why, swept.history) == (str(vault), False, "", False)
     left = tree(vault)
     assert not [path for path, data in left.items() if b"anzibarium" in data or "anzibar" in path]
     kept = [data for data in left.values() if b"ask Otto" in data]
     assert kept == [b"\nMine: ask Otto.\n"], "alone, of a page that nobody may know any more"
     assert any(b"port 8443" in data for data in left.values())
-    again = bring_up([])
+    again = bring_up([], None)
     assert not again.pending and tree(vault) == left
 
 
@@ -56,26 +57,77 @@ def test_it_waits_while_another_has_the_vault_in_hand(
     vault: Path, gone: tuple[Note, bytes]
 ) -> None:
     with Folder.hold(vault, "alice"):
-        swept = bring_up([FILES])
+        swept = bring_up([FILES], None)
     assert swept.pending and swept.why
-    assert not bring_up([FILES]).pending
+    assert not bring_up([FILES], None).pending
     assert not any(b"anzibarium" in data for data in tree(vault).values())
 
 
 def test_it_waits_for_a_folder_that_is_not_there(tmp_path: Path) -> None:
     with around_vault(Place(tmp_path / "away", "alice")):
         assert folders() == ()
-        told = Swept(
-            str(tmp_path / "away"), pending=True, why="the folder of the vault is not there"
-        )
-        assert bring_up([FILES]) == told
-        assert not bring_up(["memory_evidence"]).pending, "nothing was ever written there"
+        swept = bring_up([FILES], None)
+        assert (swept.vault, swept.pending) == (str(tmp_path / "away"), True)
+        assert "is not there: make it, or set ARGUS_VAULT" in swept.why, "the fix is named"
+        assert not bring_up([QUOTES], None).pending, "nothing was ever written there"
     assert not (tmp_path / "away").exists()
+
+
+def test_who_has_no_file_waits_for_no_vault(vault: Path, settings: Any) -> None:
+    """Others may have one, in force or not: that is no matter of theirs."""
+    alice, bob = principal("alice"), principal("bob")
+    one = note(alice, "Zanzibarium", SAID)
+    run()
+    before = tree(vault)
+    # Something that an export would do, were there one.
+    note(alice, "The port of staging", "The staging server listens on port 8443.")
+    assert bring_up([QUOTES], [bob.pk]) == Swept()
+    with around_vault(Place(vault, "bob")):
+        assert bring_up([QUOTES], [bob.pk]) == Swept(), "in force as his, signed by her"
+    assert tree(vault) == before and where(vault, one).is_file()
+    token = _put.set(None)
+    try:
+        settings.ARGUS = settings.ARGUS.model_copy(update={"vault": None, "principal": "alice"})
+        assert bring_up([QUOTES], [bob.pk]) == Swept()
+        assert "no ARGUS_VAULT is set" in bring_up([QUOTES], [alice.pk]).why
+    finally:
+        _put.reset(token)
+
+
+def test_files_of_another_vault_wait_for_it_and_the_way_there_is_named(
+    vault: Path, tmp_path: Path, gone: tuple[Note, bytes], settings: Any
+) -> None:
+    alice, bob = principal("alice"), principal("bob")
+    way = "ARGUS_PRINCIPAL=alice ARGUS_VAULT=FOLDER manage.py purge --finish"
+    note(bob, "The port of bob", "The server of bob listens on port 8444.")
+    with around_vault(Place(tmp_path / "His", "bob")):
+        run()
+        for tables in ([FILES], [QUOTES]):
+            swept = bring_up(tables, [alice.pk])
+            assert swept.pending and "the vault in force is bob's" in swept.why
+            assert way in swept.why and "delete" not in swept.why
+        assert not bring_up([FILES], [alice.pk, bob.pk]).pending, "one is his"
+    with around_vault(Place(tmp_path / "His", "alice")):
+        swept = bring_up([FILES], [alice.pk])
+        assert swept.pending and "the vault in force is bob's" in swept.why
+        assert way in swept.why and "delete" not in swept.why
+    with around_vault(Place(tmp_path / "away", "bob")):
+        assert way in bring_up([FILES], [alice.pk]).why
+    token = _put.set(None)
+    try:
+        settings.ARGUS = settings.ARGUS.model_copy(update={"vault": None, "principal": "bob"})
+        swept = bring_up([FILES], [alice.pk])
+        assert swept.pending and way in swept.why
+    finally:
+        _put.reset(token)
+    assert any(b"anzibarium" in data for data in tree(vault).values()), "hers is as it was"
+    assert not bring_up([FILES], [alice.pk]).pending, "by the way that was named"
+    assert not any(b"anzibarium" in data for data in tree(vault).values())
 
 
 def test_it_says_that_git_remembers(vault: Path, gone: tuple[Note, bytes]) -> None:
     (vault / ".git").mkdir()
-    assert bring_up([FILES]).history
+    assert bring_up([FILES], None).history
 
 
 def test_a_copy_of_its_file_is_no_news_though_its_words_are(
@@ -84,7 +136,7 @@ def test_a_copy_of_its_file_is_no_news_though_its_words_are(
     """What Argus wrote is known by its `argus_id` and by the samples of what it put out, which are
     numbers; whoever says the same in words of their own is listened to."""
     one, data = gone
-    bring_up([FILES])
+    bring_up([FILES], None)
     assert Emission.objects.filter(reference=str(one.pk)).exists()
     before = RawItem.objects.as_pipeline().count()
     copies = tmp_path / "copies"

@@ -92,7 +92,7 @@ def test_the_board_and_the_run_lead_to_what_was_found() -> None:
     browser = staff("reader", who=make.three()[0])
     board = text(browser.get("/ui/?board=1"))
     assert 'href="/ui/findings/?stage=verify"' in board
-    assert "See Findings." in board and "looked (" not in board
+    assert "See Findings; what is not there is another" in board and "looked (" not in board
     assert f'href="/ui/findings/?of=all&run={run.pk}"' in text(browser.get(f"/ui/runs/{run.pk}/"))
 
 

@@ -190,6 +190,38 @@ def test_it_tells_what_stands_there_by_right() -> None:
     assert again.elsewhere and again.wrong == ()
 
 
+def test_what_a_backup_brings_back_stands_without_right_and_gives_none(clone_db: str) -> None:
+    """What others say, and what the same person had said twice, stands by right as before."""
+    alice, bob = principal("alice"), principal("bob")
+    (said,) = factories.turns(alice, [WORDS], session="a")
+    factories.turns(alice, [DECIDED[2]], session="b")
+    (twice,) = factories.turns(alice, [DECIDED[2]], session="c")
+    factories.turns(bob, [DECIDED[2]], session="d")
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE TEMP TABLE kept AS SELECT * FROM memory_rawitem")
+        rows = []
+        for item in (said, twice):
+            purge([item.pk])
+            ledger, now = PurgeLedger.objects.latest("pk"), timezone.now()
+            rows.append(proof.prove(ledger, words(item.body), of=[alice.pk], now=now).row)
+        assert [row.proved for row in rows] == [True, False]
+        assert [found.wrong for found in proof.prove_again_all(rows).values()] == [(), ()]
+        Injection.objects.create(owner=alice, mode="notes", outcome="hit", query=f"so: {WORDS}")
+        cursor.execute(
+            "INSERT INTO memory_rawitem OVERRIDING SYSTEM VALUE SELECT * FROM kept WHERE id = %s",
+            [said.pk],
+        )
+    first, second = proof.prove_again_all(rows).values()
+    assert {(one.place, one.column, one.ids) for one in first.wrong if one.column != "query"} == {
+        ("memory_rawitem", proof.BACK, (str(said.pk),))
+    }
+    assert ("memory_injection", "query") in places(first)
+    assert second.wrong == (), "it is of another purge"
+    now = timezone.now()
+    again = proof.prove(rows[0].ledger, words(WORDS), again=rows[0], now=now).row
+    assert not again.proved and not all(one["by_right"] for one in again.elsewhere)
+
+
 @pytest.mark.django_db
 def test_it_proves_again_by_what_it_kept_and_tells_each_purge_its_own() -> None:
     alice, now = principal("alice"), timezone.now()

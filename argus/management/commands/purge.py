@@ -126,7 +126,10 @@ class Command(ArgusCommand):
         mine = whole.mine(me, everyones=self.everyones(me, options))
         if number := options["finish"]:
             if not mine.filter(pk=number).exists():
-                raise NotFound(f"no purge {number} of yours that could be finished")
+                raise NotFound(
+                    f"no purge {number} of yours that could be finished: --all-owners finishes "
+                    "those of others, for whoever may see all"
+                )
             return self.receipt(whole.finish(number, clock=timezone.now), options)
         finished = []
         for number in mine.filter(pk__in=unfinished()).values_list("pk", flat=True):
@@ -159,6 +162,8 @@ class Command(ArgusCommand):
         rows = ", ".join(f"{table} {count}" for table, count in told.counts.items()) or "nothing"
         did = f"went (purge {told.ledger})" if told.ledger else "would go"
         line = f"{did}: {rows}, of {told.days} days, whose sums stay"
+        if not told.counts:
+            line = f"nothing of {name} is older than {before}: nothing goes"
         self.say(asdict(told), as_json=options["json"], line=line)
         return EXIT_OK
 
@@ -263,8 +268,8 @@ def receipt_lines(told: dict[str, Any]) -> str:
         for one in sorted(told["elsewhere"], key=lambda one: bool(one["by_right"]))
     ]
     looked = (
-        f"{seen.get('rows', 0)} rows in {seen.get('columns', 0)} columns and "
-        f"{seen.get('files', 0)} files"
+        f"columns {seen.get('columns', 0)}, rows {seen.get('rows', 0)}, "
+        f"files {seen.get('files', 0)}"
     )
     number = sum(one["count"] for one in told["elsewhere"])
     proof = f"{told['state']}: {number}" if number else told["state"]
@@ -276,7 +281,7 @@ def receipt_lines(told: dict[str, Any]) -> str:
         *forbidden,
         *([f"vault {files['vault']}: {files['removed']} files removed"] if files["vault"] else []),
         *([f"   {files['why']}"] if files["why"] else []),
-        f"{proof}, in {looked}",
+        f"{proof} (looked at: {looked})",
         f"   {told['looked_for']}",
         *where,
         *(f"   {path}" for path in told["paths"][:TOLD_MAX]),

@@ -24,7 +24,9 @@ class Command(ArgusCommand):
         super().add_arguments(parser)
         parser.add_argument("file", type=file_name)
         parser.add_argument("--force", action="store_true", help="also where there is content")
-        parser.add_argument("--dry-run", action="store_true", help="look at both, change nothing")
+        parser.add_argument(
+            "--dry-run", action="store_true", help="look at both, change nothing; needs no --force"
+        )
         parser.add_argument("--reason", default="")
         parser.add_argument("--no-progress", action="store_true")
 

@@ -38,8 +38,9 @@ class Command(ArgusCommand):
         with plain_errors(refused=EXIT_USAGE):
             report = undo_run(options["run"], now=timezone.now(), dry_run=True, **asked)
             if not options["dry_run"]:
-                # What is about to be done stands there whatever comes of it.
-                self.stderr.write(lines(report)[0])
+                if report.done:
+                    # What is about to be done stands there whatever comes of it.
+                    self.stderr.write(lines(report)[0])
                 report = undo_run(options["run"], now=timezone.now(), **asked)
         self.say(asdict(report), as_json=options["json"], line="\n".join(lines(report)))
         self.leave(EXIT_PARTIAL if report.partial else 0)

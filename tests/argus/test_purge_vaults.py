@@ -1,0 +1,94 @@
+"""A purge of one person's, where the vault in force is nobody's or another's."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+
+from exporter import export as exporting
+from exporter.place import Place, around_vault
+from memory.access import principal
+from memory.models import Evidence, Principal, PurgeProof
+from memory.proof import unfinished
+from tests import factories
+from tests.llm.conftest import configure, server
+
+__all__ = ["configure", "server"]
+
+HERS = "The zanzibarium ledger is kept in Postgres since the second of March."
+HIS = "A caravan to Timbuktu leaves from the northern gate every Thursday morning."
+
+pytestmark = pytest.mark.django_db
+
+
+def run(*words: str) -> tuple[int, dict[str, Any]]:
+    """Exit code and report of `purge --json`."""
+    out = io.StringIO()
+    try:
+        call_command("purge", *words, "--json", stdout=out)
+    except SystemExit as left:
+        return int(left.code or 0), json.loads(out.getvalue())
+    return 0, json.loads(out.getvalue())
+
+
+def item_of(owner: Principal, said: str) -> str:
+    """The id of a raw item that a note of theirs is of."""
+    made = factories.note(owner, said)
+    return str(Evidence.objects.filter(note=made).values_list("raw_item", flat=True)[0])
+
+
+@pytest.fixture
+def hers(tmp_path: Path, configure: Callable[..., None]) -> tuple[Path, str]:
+    """Alice's vault with a page in it, and the raw item of that; no vault is in force."""
+    item = item_of(principal("alice"), HERS)
+    with around_vault(Place(tmp_path / "Hers", "alice")):
+        exporting.export(clock=factories.clock(factories.at(days=30)))
+    home = tmp_path / "home"
+    home.mkdir()
+    configure(model_url=None, model=None, vault=None, principal="bob", home=home)
+    return tmp_path / "Hers", item
+
+
+@pytest.mark.parametrize("in_force", [False, True], ids=["no vault", "another's"])
+def test_a_purge_of_what_was_never_exported_is_whole(
+    hers: tuple[Path, str], in_force: bool
+) -> None:
+    item = item_of(principal("bob"), HIS)
+    with around_vault(Place(hers[0], "bob")) if in_force else nullcontext():
+        code, told = run("--raw", item, "--yes", "--reason", "asked to")
+        assert (code, told["proved"], told["files"]["why"]) == (0, True, ""), told
+        assert unfinished() == []
+        # One that was cut off before its files knows by its proof whose it was.
+        last = PurgeProof.objects.filter(ledger=told["purge"]).latest("pk")
+        last.pk, last.files_pending, last._state.adding = None, True, True
+        last.save()
+        assert unfinished() == [told["purge"]]
+        code, told = run("--finish")
+        assert unfinished() == [], told
+
+
+def test_a_purge_that_another_vault_keeps_waiting_is_finished_in_its_own(
+    hers: tuple[Path, str], configure: Callable[..., None], tmp_path: Path
+) -> None:
+    vault, item = hers
+    configure(principal="alice")
+    his = tmp_path / "His"
+    item_of(principal("bob"), HIS)
+    with around_vault(Place(his, "bob")):
+        exporting.export(clock=factories.clock(factories.at(days=31)))
+    with around_vault(Place(his, "alice")):
+        code, told = run("--raw", item, "--yes", "--reason", "asked to")
+    assert code == 3 and unfinished() == [told["purge"]]
+    way = "ARGUS_PRINCIPAL=alice ARGUS_VAULT=FOLDER manage.py purge --finish"
+    assert way in told["files"]["why"] and "the vault in force is bob's" in told["files"]["why"]
+    with around_vault(Place(vault, "alice")):
+        code, told = run("--finish")
+    assert code == 0 and unfinished() == [], told
+    assert not [one for one in vault.rglob("*.md") if "zanzibarium" in one.read_text()]
