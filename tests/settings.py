@@ -27,6 +27,13 @@ os.environ["ARGUS_HOME"] = str(TEST_HOME.absolute())
 
 from argus.settings import *  # noqa: E402, F403
 
+from argus import postgres  # noqa: E402  # As the settings: after the environment is as it is to be.
+
+# What lay in memory before the machine started anew is gone, and a link to it is left.
+_root = postgres._place(TEST_HOME).root
+if _root.is_symlink() and not _root.exists():
+    _root.unlink()
+
 # The second is what a real server checks a password by.
 PASSWORD_HASHERS = [
     "django.contrib.auth.hashers.MD5PasswordHasher",
