@@ -25,7 +25,8 @@ TEST_HOME = (
 )
 os.environ["ARGUS_HOME"] = str(TEST_HOME.absolute())
 
-from argus import postgres  # noqa: E402  # As the settings: after the environment is as it is to be.
+# Why below: what is imported here may read the environment, which is as it is to be from here on.
+from argus import postgres  # noqa: E402
 from argus.settings import *  # noqa: E402, F403
 
 # What lay in memory before the machine started anew is gone, and a link to it is left.

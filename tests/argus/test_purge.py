@@ -49,6 +49,7 @@ from memory.selection import Selection
 from memory.stages.distill import distill
 from memory.text.identity import sha256 as hash_of
 from tests import factories
+from tests.argus.purging import run
 from tests.cluster import owner_address
 from tests.llm.conftest import configure, server
 from tests.memory.books import count
@@ -75,18 +76,6 @@ def home(clone_db: str, tmp_path: Path, configure: Callable[..., None]) -> Itera
     configure(model_url=None, model=None, home=folder, principal="alice")
     with around_vault(Place(vault, "alice")):
         yield tmp_path
-
-
-def run(*words: str) -> tuple[int, dict[str, Any]]:
-    """Exit code and report of `purge --json`."""
-    out = io.StringIO()
-    try:
-        call_command("purge", *words, "--json", stdout=out)
-    except SystemExit as left:
-        return int(left.code or 0), json.loads(out.getvalue())
-    except CommandError as error:
-        return error.returncode, json.loads(out.getvalue() or "{}")
-    return 0, json.loads(out.getvalue())
 
 
 def dump(address: str) -> str:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import io
-import json
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
 
 import pytest
-from django.core.management import call_command
 
 from exporter import export as exporting
 from exporter.place import Place, around_vault
@@ -18,6 +14,7 @@ from memory.access import principal
 from memory.models import Evidence, Principal, PurgeProof
 from memory.proof import unfinished
 from tests import factories
+from tests.argus.purging import run
 from tests.llm.conftest import configure, server
 
 __all__ = ["configure", "server"]
@@ -26,16 +23,6 @@ HERS = "The zanzibarium ledger is kept in Postgres since the second of March."
 HIS = "A caravan to Timbuktu leaves from the northern gate every Thursday morning."
 
 pytestmark = pytest.mark.django_db
-
-
-def run(*words: str) -> tuple[int, dict[str, Any]]:
-    """Exit code and report of `purge --json`."""
-    out = io.StringIO()
-    try:
-        call_command("purge", *words, "--json", stdout=out)
-    except SystemExit as left:
-        return int(left.code or 0), json.loads(out.getvalue())
-    return 0, json.loads(out.getvalue())
 
 
 def item_of(owner: Principal, said: str) -> str:
