@@ -18,7 +18,8 @@ from memory.access import create_key, principal
 from memory.text.identity import sha256
 from memory.text.passages import Passages
 from tests import factories
-from tests.argus.test_purge import CANARY, SAID, holding, run
+from tests.argus.purging import run
+from tests.argus.test_purge import CANARY, SAID, holding
 from tests.llm.conftest import configure, server
 
 __all__ = ["configure", "server"]
