@@ -171,8 +171,15 @@ class Trigger:
 
 
 #: As pg_trigger.tgtype: before each row that goes or changes; before a TRUNCATE; before each row
-#: that goes.
+#: that goes; after rows that came; after rows that went.
 BEFORE_CHANGES, BEFORE_TRUNCATE, BEFORE_DELETE = 1 | 2 | 8 | 16, 2 | 32, 1 | 2 | 8
+AFTER_INSERT, AFTER_DELETE = 4, 8
+
+#: Tables by whose rows the database knows what waits, and what for.
+COUNTED_ON = (
+    "memory_dedupverdict", "memory_distilleditem", "memory_note", "memory_rawitem",
+    "memory_searchtext", "memory_turnvector",
+)  # fmt: skip
 
 
 def wanted_triggers() -> dict[tuple[str, str], Trigger]:
@@ -184,6 +191,10 @@ def wanted_triggers() -> dict[tuple[str, str], Trigger]:
         frozen = Trigger(BEFORE_CHANGES, "argus_frozen", frozenset(columns))
         wanted[table, "argus_frozen"] = frozen
         wanted[table, "argus_no_truncate"] = Trigger(BEFORE_TRUNCATE, "argus_no_truncate")
+    for table in COUNTED_ON:
+        short = table.removeprefix("memory_")
+        wanted[table, "argus_came"] = Trigger(AFTER_INSERT, f"argus_came_{short}")
+        wanted[table, "argus_went"] = Trigger(AFTER_DELETE, f"argus_went_{short}")
     return wanted
 
 

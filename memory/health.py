@@ -1,7 +1,7 @@
 """Health: how stages fare, what waits for those of memory, what is parked, which models work.
 
-Reads: stage_run, claim, session, episode, raw_item, distilled_item, note, dedup_verdict, llm_call,
-token_day, cooldown. Every question is bounded by an index and a time or a number of rows, so that
+Reads: stage_run, claim, session, episode, raw_item, note, what waits, llm_call, token_day,
+cooldown. Every question is bounded by an index and a time or a number of rows, so that
 none grows with the record. Numbers and times alone; judges nothing and knows nothing about pages.
 """
 
@@ -18,24 +18,17 @@ from memory.llm.budget import Budget, standing
 from memory.models import (
     Claim,
     Cooldown,
-    DedupVerdict,
-    DistilledItem,
     Episode,
     Note,
     RawItem,
     Session,
-    StageRun,
+    WaitingItem,
+    WaitingNote,
 )
 
 #: Up to how many waiting units are counted.
 # Why: "1,000+" says as much as the number does, and costs the same at any size.
 UNITS_COUNTED_MAX = 1_000
-
-#: Newest rows that are looked at where no index knows what waits.
-# Why: finding the few that wait among all notes or documents would take longer with each of them;
-# what an older backlog comes to, the stage's last report says.
-# Calibrate: milliseconds of `waiting` at 100,000 raw items, against the page's budget.
-ROWS_LOOKED_AT = 200
 
 #: What of a stage's report is its work, as it is drawn.
 WORK: dict[str, tuple[str, ...]] = {
@@ -219,7 +212,8 @@ def _work(stages: Iterable[str]) -> str:
 
 # What waits.
 
-# Why OFFSET 0: the few rows are looked up one by one; a join would read the other table whole.
+# Where more wait than are counted, some note's age is told and not the oldest one's: to find that
+# would go through all that wait.
 WAITING_SQL = """
 SELECT 'segment', count(*), min(at) FROM (
     SELECT last_captured_at AS at FROM memory_session WHERE pending AND last_captured_at < %(due)s
@@ -234,12 +228,11 @@ UNION ALL SELECT 'distill', count(*), min(at) FROM (
             AND c.unit = e.unit_key AND c.parked_at IS NOT NULL)
         ORDER BY e.started_at, e.id LIMIT %(most)s)
     UNION ALL (SELECT i.captured_at FROM (
-        SELECT id, captured_at, kind FROM memory_rawitem WHERE kind <> 'turn'
-        ORDER BY id DESC LIMIT %(looked)s) i
-        WHERE i.kind <> 'image'
-        AND NOT EXISTS (SELECT 1 FROM memory_distilleditem d WHERE d.raw_item_id = i.id OFFSET 0)
-        AND NOT EXISTS (SELECT 1 FROM memory_claim c WHERE c.stage = 'distill'
-            AND c.unit = 'item:' || i.id AND c.parked_at IS NOT NULL))) t
+        SELECT raw_item_id FROM memory_waitingitem w WHERE w.lacks = 'distilled'
+            AND NOT EXISTS (SELECT 1 FROM memory_claim c WHERE c.stage = 'distill'
+                AND c.unit = 'item:' || w.raw_item_id AND c.parked_at IS NOT NULL)
+        ORDER BY w.raw_item_id LIMIT %(most)s) first
+        JOIN memory_rawitem i ON i.id = first.raw_item_id)) t
 UNION ALL SELECT 'embed', count(*), min(at) FROM (
     SELECT n.created_at AS at FROM memory_note n
     WHERE n.deleted_at IS NULL AND n.embedding IS NULL
@@ -247,28 +240,27 @@ UNION ALL SELECT 'embed', count(*), min(at) FROM (
             AND c.unit = 'note:' || n.id AND c.parked_at IS NOT NULL)
     ORDER BY n.created_at LIMIT %(most)s) t
 UNION ALL SELECT 'dedup', count(*), min(n.embedded_at) FROM (
-    SELECT id, embedded_at FROM memory_note
-    WHERE {live} AND embedded_at IS NOT NULL
-    ORDER BY created_at DESC, id DESC LIMIT %(looked)s) n
-    WHERE NOT EXISTS (SELECT 1 FROM memory_dedupverdict v WHERE v.note_id = n.id OFFSET 0)
+    SELECT memory_note.embedded_at FROM memory_waitingnote w
+    JOIN memory_note ON memory_note.id = w.note_id
+    WHERE w.lacks = 'verdict' AND {live} AND memory_note.embedding IS NOT NULL
         AND NOT EXISTS (SELECT 1 FROM memory_claim c WHERE c.stage = 'dedup'
-            AND c.unit = 'note:' || n.id AND c.parked_at IS NOT NULL)
+            AND c.unit = 'note:' || w.note_id AND c.parked_at IS NOT NULL)
+    LIMIT %(most)s) n
 """
 
 #: What WAITING_SQL reads, by the names that stand in it.
 # Why listed: a table that is renamed breaks this at import and not on somebody's board.
-WAITING_TABLES = (Session, Episode, RawItem, DistilledItem, Note, DedupVerdict, Claim, StageRun)
+WAITING_TABLES = (Session, Episode, RawItem, WaitingItem, Note, WaitingNote, Claim)
 
 assert all(model._meta.db_table == f"memory_{model.__name__.lower()}" for model in WAITING_TABLES)
 
 
 def waiting(now: datetime) -> dict[str, Waiting]:
-    """What waits for each stage of memory that is not parked. Of documents, and of notes for
-    dedup, the newest ROWS_LOOKED_AT are looked at: `behind` knows of the others."""
+    """What waits for each stage of memory that is not parked, UNITS_COUNTED_MAX and one of each at
+    most: `behind` knows of the others."""
     values = {
         "due": now - timedelta(minutes=TIME_GAP_MINUTES),
         "most": UNITS_COUNTED_MAX + 1,
-        "looked": ROWS_LOOKED_AT,
     }
     rows = ask(WAITING_SQL, values, live=Note.objects.as_pipeline().live(now))
     return {stage: Waiting(units, since) for stage, units, since in rows}

@@ -262,12 +262,13 @@ class NoteQuerySet(OwnedQuerySet):
     def met_by(self, note: Any) -> Self:
         """Whom dedup holds this note against: all older ones, and those judged before it, which
         did not meet it when they were. So every two notes meet once."""
-        verdicts = self.model._meta.get_field("verdicts").related_model._base_manager
-        judged = Exists(verdicts.filter(note=OuterRef("pk")))
-        return self.filter(_older(note) | judged).exclude(pk=note.pk)
+        # By those that wait, which are few: a list of all verdicts is as long as that of the notes.
+        waits = self.model._meta.get_field("waits").related_model._base_manager
+        unjudged = waits.filter(note=OuterRef("pk"), lacks="verdict")
+        return self.filter(_older(note) | ~Exists(unjudged)).exclude(pk=note.pk)
 
     def unjudged(self) -> Self:
-        return self.filter(verdicts__isnull=True)
+        return self.filter(waits__lacks="verdict")
 
     def by_age(self) -> Self:
         """Oldest first, as `older_than` has it."""

@@ -18,7 +18,8 @@ from django.db.models import OuterRef, Q, Subquery
 from django.db.models.functions import Left
 
 from memory.lexical import Packed, dated, hashed, lexemes, pack, traits, weights
-from memory.models import Note, RawItem, Session
+from memory.models import Note, RawItem, Session, WaitingItem, WaitingNote
+from memory.models.waiting import TEXT
 
 #: Texts indexed, or tails settled, in one transaction.
 # Why: the row that counts a collection is held while it lasts, and whoever else indexes or retires
@@ -66,7 +67,7 @@ def index_notes(*, limit: int = TEXTS_A_BATCH, only: Collection[UUID] | None = N
         # Locked: one that is retired meanwhile must find its postings, or be indexed as retired.
         rows = list(
             Note.objects.as_pipeline()
-            .filter(Q() if only is None else Q(pk__in=only), text__isnull=True)
+            .filter(Q() if only is None else Q(pk__in=only), waits__lacks=TEXT)
             .defer("embedding")
             .select_for_update(of=("self",), no_key=True, skip_locked=True)
             .order_by("created_at", "pk")[:limit]
@@ -81,7 +82,7 @@ def index_items(*, limit: int = TEXTS_A_BATCH) -> int:
     )
     rows = (
         RawItem.objects.as_pipeline()
-        .filter(text__isnull=True)
+        .filter(waits__lacks=TEXT)
         .annotate(
             place=Subquery(place.values("pk")[:1]), said=Left("body", INDEXED_CHARACTERS_MAX)
         )
@@ -141,8 +142,7 @@ def restore(notes: Collection[UUID]) -> None:
 
 def pending() -> int:
     """Notes and raw items without a search text."""
-    notes = Note.objects.as_pipeline().filter(text__isnull=True).count()
-    return notes + RawItem.objects.as_pipeline().filter(text__isnull=True).count()
+    return sum(rows.objects.filter(lacks=TEXT).count() for rows in (WaitingNote, WaitingItem))
 
 
 def index_all(*, over: Callable[[], bool]) -> int:

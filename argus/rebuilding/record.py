@@ -158,9 +158,9 @@ CREATE TABLE {WAS}.kept AS SELECT id, bool_or(until IS NULL) AS whole, max(until
 ) one WHERE until IS NULL OR created_at <= until GROUP BY id
 """
 
-# Whose things each purge took: its first proof says so by `of`, an old one by `owners`; where
-# neither names anybody they may have been everybody's. What is let go of a ledger, or goes by a
-# rebuild, is no purge.
+# Whose things each purge took: its first proof (NEEDED brings no other) says so by `of`, an old one
+# by `owners`; where neither names anybody they may have been everybody's. What is let go of a
+# ledger, or goes by a rebuild, is no purge.
 PURGED = f"""
 CREATE TABLE {WAS}.purged AS SELECT one.purge, one.at, p.id AS owner FROM (
     SELECT l.id AS purge, l.created_at AS at, coalesce(
@@ -175,7 +175,6 @@ CREATE TABLE {WAS}.purged AS SELECT one.purge, one.at, p.id AS owner FROM (
 #: The first number that a row gets here that the house does not have, and how many a table has for
 #: itself: no two tables have the same.
 FRESH_FROM, FRESH_A_TABLE = 10**15, 10**13
-
 
 TABLES = """
 SELECT format('CREATE TABLE %I (%s)', c.relname, string_agg(format('%I %s', a.attname,
@@ -198,6 +197,15 @@ SELECT pg_get_indexdef(i.indexrelid) FROM pg_index i JOIN pg_class c ON c.oid = 
 JOIN pg_class x ON x.oid = i.indexrelid JOIN pg_am m ON m.oid = x.relam
 WHERE c.relnamespace = 'public'::regnamespace AND m.amname <> 'hnsw'
     AND NOT EXISTS (SELECT FROM pg_constraint k WHERE k.conindid = i.indexrelid)
+"""
+
+# What keeps the lists of what waits: the stages find their work by them here, too.
+WAITING = """
+SELECT pg_get_functiondef(p.oid) FROM pg_proc p
+WHERE p.pronamespace = 'public'::regnamespace AND p.oid IN (SELECT tgfoid FROM pg_trigger
+    WHERE tgname IN ('argus_came', 'argus_went'))
+UNION ALL
+SELECT pg_get_triggerdef(t.oid) FROM pg_trigger t WHERE t.tgname IN ('argus_came', 'argus_went')
 """
 
 
@@ -288,7 +296,8 @@ def arrived(*, before: datetime | None, until: datetime, but: Iterable[int] = ()
 
 
 def furnish(real: dict[str, Any]) -> None:
-    """Make the house's tables in this database, which has none: columns, keys and indexes alone.
+    """Make the house's tables in this database, which has none: columns, keys and indexes, and what
+    keeps the lists of what waits.
 
     Without the rest, rows come in any order and may change, and the nearest of a vector are found
     by comparing all. Rows that are made get numbers that no row of the house has.
@@ -296,7 +305,7 @@ def furnish(real: dict[str, Any]) -> None:
     with as_owner(), connected(owner_of(real)) as source, connection.cursor() as cursor:
         for (statement,) in source.execute(TABLES).fetchall():
             cursor.execute(statement)
-        for query in (KEYS, INDEXES):
+        for query in (KEYS, INDEXES, WAITING):
             for (statement,) in source.execute(query).fetchall():
                 cursor.execute(statement)
         for place, model in enumerate(

@@ -43,6 +43,7 @@ from memory.models.run import (
 )
 from memory.models.search import Collection, Posting, SearchText, Term
 from memory.models.task import TaskEvent, TaskItem
+from memory.models.waiting import WaitingItem, WaitingNote
 
 __all__ = [
     "AccessKey",
@@ -91,4 +92,6 @@ __all__ = [
     "Term",
     "TokenDay",
     "TurnVector",
+    "WaitingItem",
+    "WaitingNote",
 ]

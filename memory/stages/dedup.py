@@ -31,8 +31,8 @@ from memory.neighbours import Neighbour, comparable, older_neighbours
 NOTES_A_CLAIM = 16
 
 #: Notes looked at for claiming at once.
-# Why: finding them goes through all live notes; a page lasts for some thirty claims.
-# Calibrate: milliseconds of dedup by note at 100,000 notes, by halving and doubling.
+# Why: to find the oldest goes through all that wait; a page lasts for some thirty claims.
+# Calibrate: milliseconds of dedup by note when 100,000 notes wait, by halving and doubling.
 NOTES_LOOKED_AT = 1_000
 
 #: Notes equal to a new one that are looked at; there is rarely more than one in each project.
@@ -80,8 +80,8 @@ def dedup(run: StageRun, *, clock: Clock, limit: int | None, until: datetime | N
 
 
 class Waiting:
-    """The notes that wait, oldest first. To find them all live notes are gone through, so a page is
-    read at once, and read anew when half of it is judged."""
+    """The notes that wait, oldest first. To put them in order all that wait are gone through, so a
+    page is read at once, and read anew when half of it is judged."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

@@ -20,7 +20,6 @@ from memory.backlog import Backlog
 from memory.llm.choice import distiller
 from memory.llm.ports import Origin
 from memory.making import (
-    ITEM_KINDS,
     Unit,
     judge,
     load,
@@ -29,6 +28,7 @@ from memory.making import (
     write_rejections,
 )
 from memory.models import DistilledItem, Episode, RawItem, StageRun
+from memory.models.waiting import DISTILLED
 
 #: Units claimed at once.
 # Why: small, so that two workers share a backlog evenly and a killed one holds little.
@@ -73,7 +73,7 @@ def _waiting() -> list[str]:
     """Unit names to claim, in the order in which things happened."""
     parked = claims.parked("distill")
     episodes = Episode.objects.as_pipeline().filter(distilled_at__isnull=True)
-    items = RawItem.objects.as_pipeline().filter(kind__in=ITEM_KINDS, distilled__isnull=True)
+    items = RawItem.objects.as_pipeline().filter(waits__lacks=DISTILLED)
     ordered = sorted(
         [
             *episodes.order_by("started_at", "pk").values_list("started_at", "unit_key")[
@@ -93,7 +93,7 @@ def _waiting() -> list[str]:
 def pending(now: datetime) -> int:
     """Units that wait to be distilled."""
     episodes = Episode.objects.as_pipeline().filter(distilled_at__isnull=True).count()
-    items = RawItem.objects.as_pipeline().filter(kind__in=ITEM_KINDS, distilled__isnull=True)
+    items = RawItem.objects.as_pipeline().filter(waits__lacks=DISTILLED)
     return episodes + items.count() - len(claims.parked("distill"))
 
 

@@ -25,6 +25,7 @@ from memory.llm.ports import Embedder, Origin
 from memory.llm.vectors import BadVectors
 from memory.models import Claim, Note, RawItem, StageRun, TurnVector
 from memory.models.record import CONFIDENTIALITIES, strictest
+from memory.models.waiting import VECTOR
 from memory.querysets import NoteQuerySet
 from memory.searchtexts import index_all
 from memory.turnvectors import make, stored, unit_of
@@ -168,7 +169,7 @@ def _bare(
         others = TurnVector.objects.exclude(model=model.name).values("raw_item")
         pool = pool.filter(pk__in=others).exclude(vectors__model=model.name)
     else:
-        pool = pool.filter(vectors__isnull=True)
+        pool = pool.filter(waits__lacks=VECTOR)
     busy = _busy(stage_name, "item", now=now)
     ids = pool.order_by("pk").values_list("pk", flat=True)
     return [pk for pk in ids[: NOTES_LOOKED_AT + len(busy)] if str(pk) not in busy]

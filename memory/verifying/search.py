@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from memory import claims
 from memory.findings import Found
 from memory.llm.choice import embedder
+from memory.making import ITEM_KINDS
 from memory.models import Note, StageRun
 from memory.verifying.check import Check, Look, count, rows
 
@@ -95,6 +96,30 @@ WHERE coalesce(c.texts, 0) <> coalesce(t.texts, 0)
 """
 
 
+# Read without those lists. What they name and is not there was purged: nobody comes for it.
+WAITING = """
+WITH lacking (lacks, kind, id, owner) AS (
+    SELECT 'text', 'note', n.id::text, n.owner_id FROM memory_note n
+    WHERE NOT EXISTS (SELECT FROM memory_searchtext s WHERE s.note_id = n.id)
+  UNION ALL SELECT 'verdict', 'note', n.id::text, n.owner_id FROM memory_note n
+    WHERE NOT EXISTS (SELECT FROM memory_dedupverdict v WHERE v.note_id = n.id)
+  UNION ALL SELECT 'text', 'item', i.id::text, i.owner_id FROM memory_rawitem i
+    WHERE NOT EXISTS (SELECT FROM memory_searchtext s WHERE s.raw_item_id = i.id)
+  UNION ALL SELECT 'vector', 'item', i.id::text, i.owner_id FROM memory_rawitem i
+    WHERE NOT EXISTS (SELECT FROM memory_turnvector v WHERE v.raw_item_id = i.id)
+  UNION ALL SELECT 'distilled', 'item', i.id::text, i.owner_id FROM memory_rawitem i
+    WHERE i.kind = ANY(%(kinds)s::text[])
+        AND NOT EXISTS (SELECT FROM memory_distilleditem d WHERE d.raw_item_id = i.id)
+), waiting (lacks, kind, id) AS (
+    SELECT lacks, 'note', note_id::text FROM memory_waitingnote
+    UNION ALL SELECT lacks, 'item', raw_item_id::text FROM memory_waitingitem
+)
+SELECT kind, id, owner, jsonb_build_object('lacks', lacks, 'waits', w.id IS NOT NULL)
+FROM lacking FULL JOIN waiting w USING (lacks, kind, id)
+WHERE lacking.owner IS NULL OR w.id IS NULL
+"""
+
+
 def texts(look: Look) -> Iterator[Found]:
     """What cannot be found by its words though it should be, or is though it should not."""
     live = Note.objects.as_pipeline().live(look.now)
@@ -138,7 +163,15 @@ def _settled(now: datetime) -> datetime | None:
     return min(began, now - timedelta(hours=SETTLED_HOURS)) if began else None
 
 
+def waiting(look: Look) -> Iterator[Found]:
+    """What lacks something and waits for no stage, or waits and lacks nothing."""
+    count(look, "SELECT count(*) FROM memory_waitingnote")
+    count(look, "SELECT count(*) FROM memory_waitingitem")
+    yield from rows(look, WAITING, kinds=list(ITEM_KINDS))
+
+
 CHECKS = (
+    Check("waiting", "what waits for a stage is what lacks something", waiting),
     Check("texts", "every live note and raw item is found by its words, a retired note not", texts),
     Check("vectors", "live notes and items have vectors of the model in force", vectors),
     Check("orphans", "no vector, search text or posting is of nothing", orphans),

@@ -100,10 +100,12 @@ def load(address: str, owner: int, writing: Writing, first: int, size: int) -> N
         index()
     with psycopg.connect(address) as connection:
         connection.execute(VERDICTS_SQL)
+        # As those of an older session, whose turns lie in episodes.
+        connection.execute("UPDATE memory_searchtext SET settled = true WHERE NOT settled")
     analyze(
         address, "memory_note", "memory_rawitem", "memory_turnvector", "memory_searchtext",
         "memory_posting", "memory_term", "memory_collection", "memory_session",
-        "memory_dedupverdict",
+        "memory_dedupverdict", "memory_waitingnote", "memory_waitingitem",
     )  # fmt: skip
     print(f"\n{size:,} notes and turns: loaded in {time.perf_counter() - started:.0f} s")
 

@@ -25,7 +25,8 @@ STATE = {
     "memory_pathrule", "memory_pin", "memory_posting", "memory_principal",
     "memory_principal_groups", "memory_project", "memory_projectalias",
     "memory_searchtext", "memory_session", "memory_term",
-    "memory_tokenday", "memory_turnvector", "review_card",
+    "memory_tokenday", "memory_turnvector", "memory_waitingitem", "memory_waitingnote",
+    "review_card",
 }  # fmt: skip
 
 #: Refused for want of a right, or by the trigger.

@@ -79,6 +79,15 @@ BREAKS: dict[str, dict[str, str]] = {
         "UPDATE memory_evidence SET parent_id = note_id WHERE note_id = '{note}'": "note",
         "DELETE FROM memory_episode": "episode",
     },
+    "waiting": {
+        "INSERT INTO memory_waitingnote VALUES ('text', '{note}')": "note",
+        "DELETE FROM memory_waitingnote WHERE note_id = '{note}'": "note",
+        "INSERT INTO memory_waitingitem VALUES ('distilled', {item})": "item",
+        "INSERT INTO memory_waitingitem VALUES ('vector', 99999)": "item",
+        # What is gone without a trigger lacks something, and waits for nobody.
+        "DELETE FROM memory_searchtext WHERE note_id = '{note}'": "note",
+        "DELETE FROM memory_turnvector WHERE raw_item_id = {item}": "item",
+    },
     "texts": {
         "DELETE FROM memory_searchtext WHERE note_id = '{note}'": "note",
         "DELETE FROM memory_searchtext WHERE raw_item_id = {item}": "item",
