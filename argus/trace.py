@@ -16,6 +16,7 @@ from memory.errors import RefusedError
 from memory.models import Injection, Note, Principal, RawItem
 from memory.outside import files_of
 from memory.text.clean import strip_invisible
+from memory.text.seen import one_line
 from memory.web.page import number
 from recall.shown import trace as recalled
 
@@ -220,4 +221,5 @@ def _line(branch: Branch) -> str:
     if branch.kind in ("more", "moment"):
         return f"{branch.how} {branch.told}"
     words = (branch.how, branch.kind, branch.id or "(unnamed)")
-    return strip_invisible(f"{' '.join(one for one in words if one)}  {branch.told}".rstrip())[0]
+    said = one_line(" ".join(one for one in words if one))
+    return f"{said}  {one_line(branch.told)}".rstrip()

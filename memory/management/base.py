@@ -12,13 +12,14 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 from django.utils import timezone
 
 from memory.acts import through
 from memory.checks import OURS
 from memory.errors import ArgusError, InfraError, NotFound, RefusedError
 from memory.llm.budget import stop_of
+from memory.management.plain import PlainCommand
 from memory.wording import inline, words
 
 #: Digits of a number that a command takes; an id of the database has no more.
@@ -27,7 +28,7 @@ DIGITS_MAX = 18
 EXIT_OK, EXIT_FAILED, EXIT_USAGE, EXIT_PARTIAL, EXIT_AWAY = 0, 1, 2, 3, 75
 
 
-class ArgusCommand(BaseCommand):
+class ArgusCommand(PlainCommand):
     """A thin door: arguments -> verb -> report -> exit code."""
 
     requires_system_checks: tuple[str, ...] = (OURS,)

@@ -17,8 +17,9 @@ from django.urls import NoReverseMatch, reverse
 
 from memory.models import AccessKey, Act, Principal
 from memory.models.act import DOORS
+from memory.text.seen import visible
 from memory.web.listing import Choice, Column, Day, Filter, Words
-from memory.web.marks import CUT, visible
+from memory.web.marks import CUT
 
 #: Kind of thing -> (page of one, what its id is), or (list, parameter that finds one), or (list,
 #: where on it such things stand).

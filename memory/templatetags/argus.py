@@ -11,6 +11,7 @@ from django import template
 from django.utils import timezone
 from django.utils.safestring import SafeString, mark_safe
 
+from memory.text import seen
 from memory.web import marks
 from memory.web.addresses import at
 
@@ -96,7 +97,7 @@ def get(mapping: Any, key: Any) -> Any:
 @register.filter
 def visible(text: Any) -> str:
     """Captured or model text with a mark for each character that would hide or turn others."""
-    return marks.visible(str(text))
+    return seen.visible(str(text))
 
 
 @register.filter
@@ -165,7 +166,7 @@ def options(shown: Any) -> str:
     return _joined(
         '<option value="{}"{}>{}</option>',
         (
-            (value, SELECTED if value == shown.value else "", marks.visible(label))
+            (value, SELECTED if value == shown.value else "", seen.visible(label))
             for value, label in shown.options
         ),
     )
@@ -216,7 +217,7 @@ def _look(one: Any) -> tuple[str, str, str]:
         told = _formed("{}: {}", _measured(one), BORDER if one.fired else "no border")
     else:
         told = _formed('<span class="tag off">{}</span>', one.outcome)
-    by = _formed(' <span class="muted">{}</span>', marks.visible(one.model)) if one.model else ""
+    by = _formed(' <span class="muted">{}</span>', seen.visible(one.model)) if one.model else ""
     return one.check_kind, told, by
 
 

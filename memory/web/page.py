@@ -23,7 +23,7 @@ from django_htmx.middleware import HtmxDetails
 from memory.acts import through
 from memory.doors import RETRY_AFTER_SECONDS
 from memory.errors import ArgusError, Conflict, Forbidden, InfraError, NotFound
-from memory.web.marks import visible
+from memory.text.seen import visible
 from memory.web.viewer import Viewer, viewer_of
 
 

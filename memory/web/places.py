@@ -13,8 +13,8 @@ from django.db import connection
 from django.db.models import Q
 
 from memory.attribution import family
+from memory.text.seen import visible
 from memory.web.listing import Choice
-from memory.web.marks import visible
 from memory.web.page import number
 
 #: Projects offered, by name.

@@ -10,7 +10,7 @@ import nh3
 from django.utils.safestring import SafeString, mark_safe
 
 from memory.gate import CONTENT_CHARACTERS_MAX
-from memory.web.marks import visible
+from memory.text.seen import visible
 
 #: Characters that are rendered; a longer text is shown as it is.
 # Why: no note that went through the gate is longer.

@@ -19,7 +19,7 @@ from memory.errors import NotFound
 from memory.gate import CONTENT_CHARACTERS_MAX, TITLE_CHARACTERS_MAX
 from memory.models import Injection, Note, RawItem
 from memory.outside import files_of
-from memory.web.marks import visible
+from memory.text.seen import visible
 from memory.web.page import HtmxHttpRequest, action, answer, fragment, page, show
 from memory.web.viewer import Viewer
 from recall.feedback import feedback_of, give_feedback

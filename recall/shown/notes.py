@@ -24,6 +24,7 @@ from memory.llm.choice import embedder
 from memory.models import Note, Pin, Principal
 from memory.models.note import CALLED_OFF, LEVELS, MEMORY_KINDS
 from memory.querysets import NoteQuerySet, called
+from memory.text.seen import visible
 from memory.tracks import asked, heaviest, notes_of
 from memory.web.listing import (
     SEARCH_CHARACTERS_MAX,
@@ -35,7 +36,6 @@ from memory.web.listing import (
     Words,
     list_rows,
 )
-from memory.web.marks import visible
 from memory.web.page import number
 from memory.web.places import project_choice
 from recall.calibration import in_force

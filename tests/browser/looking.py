@@ -25,7 +25,7 @@ from memory.models import (
     StageRun,
     TaskItem,
 )
-from memory.web.marks import UNSEEN
+from memory.text.seen import UNSEEN
 from tests import hostile
 from tests.browser.ground import Watched
 

@@ -8,15 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.web.marks import (
-    DIFF_LINES_MAX,
-    DIFF_TOKENS_MAX,
-    Piece,
-    diff_words,
-    highlight,
-    quoted,
-    visible,
-)
+from memory.text.seen import visible
+from memory.web.marks import DIFF_LINES_MAX, DIFF_TOKENS_MAX, Piece, diff_words, highlight, quoted
 
 OLD = "The staging server listens on port 8443."
 NEW = "The staging server listens on port 9443."

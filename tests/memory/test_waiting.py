@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from django.db import connection
@@ -27,6 +27,7 @@ from memory.models import (
     WaitingItem,
     WaitingNote,
 )
+from memory.models.record import Kind
 from memory.pipeline import PIPELINE, process
 from memory.purge import plan, purge
 from memory.selection import Selection
@@ -59,7 +60,7 @@ def true() -> bool:
 
 @pytest.mark.django_db
 def test_every_kind_that_is_distilled_by_itself_waits_for_it_and_no_other() -> None:
-    for kind in ("turn", "image", *ITEM_KINDS):
+    for kind in get_args(Kind):
         said = Incoming(source="api", kind=kind, body=f"Some {kind} of ours.", session="s1")
         items(principal("alice"), said)
     waits = RawItem.objects.as_pipeline().filter(waits__lacks="distilled")

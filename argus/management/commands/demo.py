@@ -8,16 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management import call_command
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import CommandParser
 
 from argus.demo.story import play
 from argus.demo.tables import pages
 from memory.acts import through
 from memory.checks import OURS
 from memory.management.base import plain_errors
+from memory.management.plain import PlainCommand
 
 
-class Command(BaseCommand):
+class Command(PlainCommand):
     requires_system_checks = (OURS,)
     help = (
         "Run the bundled sessions through every stage and print what the rows say. "
@@ -39,7 +40,7 @@ class Command(BaseCommand):
             self.stdout.write(json.dumps(story.as_json(), default=str))
         else:
             for page in pages(story):
-                self.stdout.write("\n" + self.style.MIGRATE_HEADING(page.heading))
+                self.stdout.write("\n" + page.heading, self.style.MIGRATE_HEADING)
                 self.stdout.write("\n".join(page.lines))
         if not story.ok:
             sys.exit(1)

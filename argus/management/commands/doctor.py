@@ -8,12 +8,13 @@ from collections import Counter
 from dataclasses import asdict
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import CommandParser
 
 from argus.doctor import examine, exit_code
+from memory.management.plain import PlainCommand
 
 
-class Command(BaseCommand):
+class Command(PlainCommand):
     help = "Is it working? Exit 0: yes; 1: something is wrong; 75: something needed is away."
     requires_system_checks: list[str] = []
 

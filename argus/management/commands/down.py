@@ -6,12 +6,13 @@ from argparse import ArgumentParser
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from argus import postgres
+from memory.management.plain import PlainCommand
 
 
-class Command(BaseCommand):
+class Command(PlainCommand):
     help = "Stop the embedded database; the data stay, and the next command starts it again."
     requires_system_checks: list[str] = []
 

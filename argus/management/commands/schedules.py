@@ -6,13 +6,14 @@ import json
 from dataclasses import asdict
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import CommandParser
 
 from argus.schedules import sync
 from memory.checks import OURS
+from memory.management.plain import PlainCommand
 
 
-class Command(BaseCommand):
+class Command(PlainCommand):
     requires_system_checks = (OURS,)
     help = "Bring the queue's schedules in line with the settings (`up` does it by itself)."
 

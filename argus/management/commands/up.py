@@ -5,14 +5,15 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from argus.up import up
 from memory.checks import OURS
 from memory.errors import ConfigurationError
+from memory.management.plain import PlainCommand
 
 
-class Command(BaseCommand):
+class Command(PlainCommand):
     requires_system_checks = (OURS,)
     help = "Serve: web server, worker and (unless ARGUS_DATABASE_URL is set) the database."
 

@@ -16,6 +16,7 @@ from memory.lately import midnight
 from memory.llm.budget import Budget, standing
 from memory.management.base import EXIT_USAGE, ArgusCommand, plain_errors, positive
 from memory.spending import Spent, lift, spent
+from memory.text.seen import one_line
 from memory.wording import inline
 
 #: Days that calls are added up for at most.
@@ -101,7 +102,7 @@ def _told(budget: Budget, since: datetime, rows: list[Spent]) -> str:
         bad = {word: count for word, count in row.outcomes.items() if word != "ok"}
         lines.append(
             f"{row.stage:<10} {row.port:<10} {row.calls:>7,} {row.tokens_in:>10,}"
-            f" {row.tokens_out:>9,} {row.milliseconds / row.calls:>7,.0f}  {model}"
+            f" {row.tokens_out:>9,} {row.milliseconds / row.calls:>7,.0f}  {one_line(model)}"
             + (f"  ({inline(bad)})" if bad else "")
         )
     return "\n".join(lines)

@@ -6,6 +6,7 @@ from typing import Any
 
 from memory.management.base import ArgusCommand
 from memory.models import AccessKey
+from memory.text.seen import one_line
 
 
 class Command(ArgusCommand):
@@ -24,9 +25,9 @@ class Command(ArgusCommand):
         )
         rows = list(AccessKey.objects.order_by("created_at").values(*columns))
         lines = [
-            f"{row['prefix']}  {row['principal__name']:<12} {','.join(row['scopes']):<28}"
+            f"{row['prefix']}  {one_line(row['principal__name']):<12} {','.join(row['scopes']):<28}"
             f" {'revoked' if row['revoked_at'] else 'in force':<9}"
-            f" last used {row['last_used_at'] or 'never'}  {row['name']}"
+            f" last used {row['last_used_at'] or 'never'}  {one_line(row['name'])}"
             + (f"  (made by {row['parent__prefix']})" if row["parent__prefix"] else "")
             for row in rows
         ]

@@ -16,6 +16,7 @@ from memory.attribution import slashed
 from memory.errors import RefusedError
 from memory.management.base import EXIT_USAGE, ArgusCommand, plain_errors
 from memory.models import Project
+from memory.text.seen import one_line
 
 
 class Command(ArgusCommand):
@@ -80,7 +81,7 @@ def change(options: dict[str, Any]) -> None:
 def line(row: dict[str, Any]) -> str:
     into = [f"merged into {row['merged_into']}"] if row["merged_into"] else []
     told = ", ".join([*into, *row["aliases"], *row["paths"]])
-    return f"{row['project']:<20} {row['origin']:<9} {told}"
+    return f"{one_line(row['project']):<20} {row['origin']:<9} {one_line(told)}"
 
 
 def here(folder: str) -> str:

@@ -13,6 +13,7 @@ from django.utils.dateparse import parse_date, parse_datetime
 from memory.access import principal
 from memory.errors import RefusedError
 from memory.management.base import ArgusCommand, plain_errors
+from memory.text.seen import one_line
 from recall.block import BLOCK_CHARACTERS_MAX
 from recall.explain import explain
 from recall.notes import NOTES_ASKED_MAX, NOTES_MAX, Recalled, Wanted, recall_notes
@@ -150,4 +151,6 @@ def _row(hit: Hit, rank: int, out: bool) -> str:
 
 
 def _title(hit: Hit) -> str:
-    return str(hit.facts.get("title") or hit.facts.get("excerpt") or f"turn {hit.key}")[:80]
+    return one_line(str(hit.facts.get("title") or hit.facts.get("excerpt") or f"turn {hit.key}"))[
+        :80
+    ]
