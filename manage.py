@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import sys
+from typing import NoReturn
 
 #: What a command answers when the database is away: try again later.
 EXIT_AWAY = 75
@@ -40,14 +42,19 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(EXIT_CLOSED)
     except EnvironmentProblem as problem:
-        print(problem, file=sys.stderr)
-        sys.exit(EXIT_USAGE)
+        end(str(problem), EXIT_USAGE)
     except ConfigurationError as problem:
-        print(problem, file=sys.stderr)
-        sys.exit(EXIT_FAILED)
+        end(str(problem), EXIT_FAILED)
     except (ClusterError, OperationalError) as error:
-        print(f"The database is away. {error}".strip(), file=sys.stderr)
-        sys.exit(EXIT_AWAY)
+        end(f"The database is away. {error}".strip(), EXIT_AWAY)
+
+
+def end(why: str, code: int) -> NoReturn:
+    """Say why no command ran; who asked for `--json` has it as an object, too."""
+    if "--json" in sys.argv:
+        print(json.dumps({"error": why, "exit": code}))
+    print(why, file=sys.stderr)
+    sys.exit(code)
 
 
 if __name__ == "__main__":

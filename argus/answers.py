@@ -51,9 +51,11 @@ RECALL_MILLISECONDS_MAX = 500
 #: Characters of an error that are told.
 ERROR_CHARACTERS_MAX = 200
 
-#: What to do when nobody works. Not "Run now", which puts work into the queue of a worker.
+#: What to do about what a page shows to its owner alone.
 PARKED_FIX = "Look at why under Parked; what is not there is another's."
 FINDINGS_FIX = "See Findings; what is not there is another's."
+
+#: What to do when nobody works. Not "Run now", which puts work into the queue of a worker.
 WORKER_FIX = "Start one: `make up`, or `manage.py qcluster`."
 
 #: What to do when a worker is there and one stage of it never comes.

@@ -85,15 +85,27 @@ class Cluster:
         return self.root / "server.log"
 
 
+def place(home: Path) -> Cluster:
+    """Where the server of this home lies. Starts nothing, touches nothing."""
+    # Why resolved: two names of one folder are one server.
+    home = home.expanduser().resolve()
+    name = hashlib.sha256(str(home).encode()).hexdigest()[:12]
+    root = SYSTEM_ROOT / "pg" / name if os.geteuid() == 0 else home / "pg"
+    run = root / "run"
+    if len(os.fsencode(run / f"{SOCKET}.lock")) > SOCKET_PATH_BYTES_MAX:
+        run = Path("/tmp") / f"argus-{os.geteuid()}-{name}"
+    return Cluster(home, root, run)
+
+
 def folder(home: Path) -> Path:
     """Where the server of this home keeps its data. Starts nothing, touches nothing."""
-    return _place(home).data
+    return place(home).data
 
 
 def url(home: Path, role: str = APP, database: str = DATABASE) -> str:
     """The address of the server of this home, for a role. Starts nothing, touches nothing."""
-    place = urlencode({"host": str(_place(home).run)})
-    return f"postgresql://{quote(role)}@/{quote(database)}?{place}"
+    socket = urlencode({"host": str(place(home).run)})
+    return f"postgresql://{quote(role)}@/{quote(database)}?{socket}"
 
 
 def start(home: Path, options: Mapping[str, str] | None = None) -> Cluster:
@@ -102,7 +114,7 @@ def start(home: Path, options: Mapping[str, str] | None = None) -> Cluster:
     `options` are lines of postgresql.conf that win over ours when the server is started here.
     Raises ClusterError with a sentence that says what to do.
     """
-    cluster = _place(home)
+    cluster = place(home)
     if _answers(home):
         return cluster
     with _lock(cluster):
@@ -124,7 +136,7 @@ def stop(home: Path, idle_only: bool = False) -> bool:
 
     True: it was running and is stopped now.
     """
-    cluster = _place(home)
+    cluster = place(home)
     if not cluster.data.exists():
         return False
     with _lock(cluster):
@@ -153,17 +165,6 @@ def connected(home: Path) -> int:
     except psycopg.OperationalError:
         return 0
     return int(row[0]) if row else 0
-
-
-def _place(home: Path) -> Cluster:
-    # Why resolved: two names of one folder are one server.
-    home = home.expanduser().resolve()
-    name = hashlib.sha256(str(home).encode()).hexdigest()[:12]
-    root = SYSTEM_ROOT / "pg" / name if os.geteuid() == 0 else home / "pg"
-    run = root / "run"
-    if len(os.fsencode(run / f"{SOCKET}.lock")) > SOCKET_PATH_BYTES_MAX:
-        run = Path("/tmp") / f"argus-{os.geteuid()}-{name}"
-    return Cluster(home, root, run)
 
 
 def _answers(home: Path, role: str = APP, database: str = DATABASE) -> bool:

@@ -62,7 +62,6 @@ HISTORY = (
     "remove {vault}/.git and begin anew; whatever it was pushed to keeps its own."
 )
 
-
 #: What is said from now on is stored as before.
 KEYS = (
     "Keys of whoever it was of stay in force, and store what their hooks post: {keys} (manage.py "
@@ -106,7 +105,7 @@ def carry_out(
     unsent_ = _unsent(ledger, what.everything, what.owners, what.selection)
     shown = proof.prove(
         ledger, what.everything,
-        owners=None if what.everyones else sorted({*what.owners, by.pk}), of=what.owners,
+        owners=what.told_of(by), of=what.owners, twins=done.proof.scanned["twins"],
         folders=folders(),
         files_pending=files.pending, aside=_aside(what, by), now=clock(),
     )  # fmt: skip
@@ -122,9 +121,9 @@ def finish(number: int, *, clock: Callable[[], datetime]) -> Outcome:
     last = latest(ledger) if ledger else None
     if ledger is None or last is None:
         raise NotFound(f"no purge {number} that could be finished")
-    of = last.scanned.get("of", last.scanned.get("owners"))
+    of = proof.owners_of(last)
     files, words = _beside(ledger, of), known(last.shingles)
-    _unsent(ledger, words, last.scanned.get("owners"))
+    _unsent(ledger, words, of)
     shown = proof.prove(
         ledger, words, again=last, folders=folders(),
         files_pending=files.pending, aside=proof.Aside(copies=_copies()), now=clock(),
@@ -164,10 +163,13 @@ def to_do(shown: PurgeProof, *, forbade_nothing: bool = False) -> list[str]:
     if shown.files_pending:
         told.append(f"files wait: mend what keeps them, then {finish}")
     wrong = [one for one in shown.elsewhere if not one["by_right"]]
-    if back := [pk for one in wrong if one["column"] == proof.BACK for pk in one["ids"]]:
+    if back := [one for one in wrong if one["column"] == proof.BACK]:
+        ids = [pk for one in back for pk in one["ids"]]
+        more = sum(one["count"] for one in back) - len(ids)
         told.append(
-            f"raw items that it removed are back: manage.py purge --raw {' '.join(back)} --yes"
-            f" --reason WHY, then {finish}"
+            f"raw items that it removed are back: manage.py purge --raw {' '.join(ids)} --yes"
+            f" --reason WHY (--all-owners, where they are another's), then {finish}"
+            + (f", which names {more} more" if more else "")
         )
     elif wrong:
         told.append(

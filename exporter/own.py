@@ -24,16 +24,15 @@ LOCK_TRY_SECONDS = 0.05
 #: What `.argus/vault` says to whoever looks.
 SIGN_TEXT = "A vault of Argus: files with argus_id in their front matter are written by it.\n"
 
+_PART = re.compile(r"[0-9a-f]{16}\.part")
 
-class Anothers(Astray):
+
+class ForeignVault(Astray):
     """The vault is signed by another principal: `owner`, their name."""
 
     def __init__(self, message: str, owner: str) -> None:
         super().__init__(message)
         self.owner = owner
-
-
-_PART = re.compile(r"[0-9a-f]{16}\.part")
 
 
 def opened(stack: contextlib.ExitStack, name: str, flags: int, parent: int | None = None) -> int:
@@ -95,10 +94,10 @@ def sign(ours: int, owner: str) -> None:
 
 
 def theirs(said: bytes, owner: str) -> bool:
-    """Whether the sign names this owner, or nobody need be named. Raises Astray if another's."""
+    """Whether the sign names this owner, or nobody need be named. Raises ForeignVault."""
     named = owner_of(said)
     if named and owner and named != owner:
-        raise Anothers(
+        raise ForeignVault(
             f"this vault is {named}'s, not {owner}'s: set ARGUS_VAULT to another folder, or move"
             f" what lies here away and delete {OURS}/{SIGN} to make it {owner}'s",
             named,

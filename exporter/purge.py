@@ -17,7 +17,7 @@ from django.conf import settings
 from exporter.export import export
 from exporter.git import GitAway, Inside
 from exporter.models import ExportedFile
-from exporter.own import Anothers
+from exporter.own import ForeignVault
 from exporter.place import NoVault, Place, place
 from memory.errors import ArgusError
 from memory.models import Principal
@@ -30,7 +30,8 @@ QUOTES = "memory_evidence"
 @dataclass(frozen=True)
 class Swept:
     """What became of the files. `vault`: the folder, "" without one; `removed` files; `pending`:
-    not all is done yet, for the reason `why`; `history`: git keeps what the files said."""
+    not all is done yet, for the reason `why`, which may name what is left in vaults of others, too;
+    `history`: git keeps what the files said."""
 
     vault: str = ""
     removed: int = 0
@@ -58,35 +59,37 @@ def bring_up(tables: Collection[str], owners: Collection[int] | None) -> Swept:
     ours = _among(where.owner, owners)
     if not (concerned or ours):
         return Swept()
-    others = [] if ours else exporters
+    named = [] if owners is None else exporters
+    others = [name for name in named if name != where.owner]
     if not where.folder.is_dir():
         why = (
             "the folder of the vault is not there: make it, or set ARGUS_VAULT to where it lies "
             "now, then --finish"
         )
-        if others:
+        if others and not ours:
             why = f"files were written to another vault: {_way(others)}"
         return Swept(str(where.folder), pending=True, why=why) if concerned else Swept()
     try:
         swept = _exported(where, concerned=concerned)
-    except Anothers as error:
+    except ForeignVault as error:
         if not concerned:
             return Swept()
-        why = f"the vault in force is {error.owner}'s: {_way(others or [where.owner])}"
+        why = f"the vault in force is {error.owner}'s: {_way(named or [where.owner])}"
         return Swept(str(where.folder), pending=True, why=why)
-    if others:
-        # Whoever sees them has their files, too: these are done, and theirs are elsewhere.
+    if others and concerned:
+        # Nobody keeps which of several vaults are done: whoever does one is told of all others.
         why = f"the vault in force is {where.owner}'s: {_way(others)}"
-        return replace(swept, pending=True, why=f"{swept.why}; {why}" if swept.why else why)
+        why = f"{swept.why}; {why}" if swept.why else why
+        return replace(swept, pending=swept.pending or not ours, why=why)
     return swept
 
 
 def _exported(where: Place, *, concerned: bool) -> Swept:
-    """What an export into this folder did. Raises Anothers."""
+    """What an export into this folder did. Raises ForeignVault."""
     told = Swept(vault=str(where.folder), history=(where.folder / ".git").exists())
     try:
         report = export()
-    except Anothers:
+    except ForeignVault:
         raise
     except (GitAway, Inside) as error:
         # All files are done by then.

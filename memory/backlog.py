@@ -8,10 +8,13 @@ Reads and writes: claim, stage_run (heartbeat, progress). Knows nothing about wh
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
+from django.db import IntegrityError
+from psycopg.errors import ForeignKeyViolation
 from tqdm import tqdm
 
 from memory import claims
@@ -19,6 +22,8 @@ from memory.audit import Clock, beat
 from memory.claims import Held
 from memory.errors import ArgusError, Conflict, ContentError, InfraError
 from memory.models import StageRun
+
+log = logging.getLogger(__name__)
 
 
 class OutOfTime(ArgusError):
@@ -143,6 +148,13 @@ class Backlog:
             self.away = True
         except (Conflict, OutOfTime, claims.ClaimLost):
             # What another worker has is not ours to put back, and is left alone.
+            _put_back(self._hand)
+        except IntegrityError as error:
+            if not isinstance(error.__cause__, ForeignKeyViolation):
+                raise
+            # What it stands on was purged between our reading and our writing: nothing was written,
+            # and the next run finds what is left of it.
+            log.warning("%s: %s", self.run.stage, error.__cause__.diag.constraint_name)
             _put_back(self._hand)
         except (KeyboardInterrupt, SystemExit) as end:
             # A kind of SystemExit is how the queue ends what took too long: that is the unit's.

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from django.db.models import Q
+
 from memory.lately import ask
 from memory.models import Finding, Note, Proposal, StageRun
 
@@ -111,14 +113,22 @@ def last(stage: str) -> Last | None:
     return Last(runs[0].pk, looks[-1], counts, tuple(sorted(left - counts.keys())))
 
 
-def of_other_units(stage: str) -> list[int]:
-    """Findings of units that the latest run did not replay, and an earlier one did: they hold until
-    somebody looks again, decides the proposal, or retires the note."""
-    return [pk for ids in _of_other_units(_runs(stage)).values() for pk in ids]
+def standing(stage: str) -> Q:
+    """Which findings the last runs of this stage left: of each check those of the latest look at
+    it, and of units that the latest run did not replay what an earlier one found."""
+    runs = _runs(stage)
+    wanted = Q(pk__in=[pk for ids in _of_other_units(runs).values() for pk in ids])
+    again: set[str] = set()
+    for run in runs:
+        wanted |= Q(run=run.pk) & ~Q(check_name__in=sorted(again))
+        again |= _told(run).keys()
+    return wanted
 
 
 def _of_other_units(runs: Sequence[StageRun]) -> dict[str, list[int]]:
-    """The same of these runs, latest first, by check; the last one of each thing."""
+    """Of these runs, latest first, findings of units that the latest did not replay, and an earlier
+    one did, by check, the last one of each thing: they hold until somebody looks again, decides the
+    proposal, or retires the note."""
     if len(runs) < 2:
         return {}
     kept = Finding.objects.as_pipeline().filter(run__in=runs, check_name__in=OF_A_UNIT)
@@ -161,17 +171,6 @@ def _replayed(run: StageRun, named: Collection[str]) -> set[tuple[str, str | Non
     return {
         (check, unit) for check in OF_A_UNIT for unit in (answered if check == "notes" else units)
     }
-
-
-def last_runs(stage: str) -> dict[int, frozenset[str]]:
-    """The runs whose findings are the last ones, and of each the checks that a later one looked at
-    again."""
-    found: dict[int, frozenset[str]] = {}
-    again: frozenset[str] = frozenset()
-    for run in _runs(stage):
-        found[run.pk] = again
-        again |= _told(run).keys()
-    return found
 
 
 def _told(run: StageRun) -> dict[str, int]:

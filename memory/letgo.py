@@ -32,8 +32,8 @@ LEDGERS: dict[str, str] = {
 
 @dataclass(frozen=True)
 class LetGo:
-    """Rows that went, by table, and how many days they were of; `ledger` is the row that says so,
-    0 when it was only a look."""
+    """Rows that went, by the name of their ledger and, of what hung on them, by table; how many
+    days they were of; `ledger` is the row that says so, 0 when nothing went or it was a look."""
 
     name: str
     before: date
@@ -54,20 +54,20 @@ def look_at(name: str, before: date, *, now: datetime) -> LetGo:
 def let_go(name: str, before: date, *, by: Principal, reason: str, now: datetime) -> LetGo:
     """Remove what a ledger says of the days before this one (UTC), and keep their sums.
 
-    Where there is nothing to remove, it says so as `look_at` does. Raises RefusedError for a ledger
-    that is none of LEDGERS, a day that is to come, no reason; Conflict beside a purge that takes
-    its time.
+    Where there is nothing to remove, it says so and writes nothing. Raises RefusedError for a
+    ledger that is none of LEDGERS, a day that is to come, no reason; Conflict beside a purge that
+    takes its time.
     """
     _check(name, before, now)
     reason = tidy_reason(reason)
     if not reason:
         raise RefusedError("a purge needs a reason: it is all that is left of it")
-    seen = look_at(name, before, now=now)
-    if not seen.counts:
-        # What took nothing leaves no row that says so for ever.
-        return seen
     with patient():
         told = _call(name, before, by.name, reason)
+        if not told["tables"]:
+            # What took nothing leaves no row that says so for ever.
+            transaction.set_rollback(True)
+            return _told(name, before, told)
         made = _told(name, before, told, told["ledger"])
         detail = {"before": before.isoformat(), "counts": dict(made.counts)}
         record_act(by, "let_go", "ledger", name, now=now, reason=reason, detail=detail)

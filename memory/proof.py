@@ -75,10 +75,6 @@ class Found:
     wrongly: Set[int] = frozenset()
 
     @property
-    def clean(self) -> bool:
-        return not self.elsewhere
-
-    @property
     def wrong(self) -> tuple[Elsewhere, ...]:
         """What does not stand there by right."""
         return tuple(one for one in self.elsewhere if not one.by_right)
@@ -124,6 +120,7 @@ def prove(
     again: PurgeProof | None = None,
     owners: Collection[int] | None = None,
     of: Collection[int] = (),
+    twins: Collection[int] | None = None,
     folders: Sequence[Path] = (),
     files_pending: bool = False,
     aside: Aside | None = None,
@@ -134,14 +131,14 @@ def prove(
     `again`: the proof whose kept windows these words are, where the words themselves are gone. If
     it did not keep all of them the look is a sample: it proves nothing, and clears nothing that it
     has no number of. Words too short to be looked for prove nothing, too, nor does no look.
-    `of`: whose items went.
+    `of`: whose items went; `twins`: as `memory.returned` tells them, when they had just gone.
     """
     aside = aside or Aside()
-    base = measures(words, owners, of) if again is None else _base(again)
+    base = measures(words, owners, of, twins) if again is None else _base(again)
     sampled = again is not None and not whole(again)
-    if base["twins"] is None:
-        base["twins"] = returned.alike(ledger, base["of"])
-    found = search(words, folders=folders, owners=base["owners"], back=_back(ledger, base))
+    # Nothing of what has just gone is back.
+    back = frozenset[str]() if again is None else _back(again)
+    found = search(words, folders=folders, owners=base["owners"], back=back)
     elsewhere = [*found.elsewhere, *(aside.left or ())]
     if again is not None and base["unkept"]:
         elsewhere += _still(again, folders)
@@ -172,11 +169,14 @@ def prove(
 
 
 def measures(
-    words: Passages, owners: Collection[int] | None = None, of: Collection[int] | None = None
+    words: Passages,
+    owners: Collection[int] | None = None,
+    of: Collection[int] | None = None,
+    twins: Collection[int] | None = None,
 ) -> dict[str, Any]:
     """How much is looked for, in numbers, and whose rows a proof may name. `unkept`: numbers of
     words that were found and cannot be looked for again; `of`: whose items went; `twins`: raw items
-    of theirs that say the same and stayed."""
+    of theirs that say the same and stayed, None where that is not known."""
     return {
         "windows": len(words.windows),
         "short": words.shorts(),
@@ -184,7 +184,7 @@ def measures(
         "unkept": 0,
         "owners": None if owners is None else sorted(owners),
         "of": None if of is None else sorted(of),
-        "twins": None,
+        "twins": None if twins is None else sorted(twins),
     }
 
 
@@ -199,8 +199,16 @@ def _base(row: PurgeProof) -> dict[str, Any]:
     return {name: row.scanned.get(name, value) for name, value in measures(Passages()).items()}
 
 
-def _back(ledger: PurgeLedger, base: Mapping[str, Any]) -> frozenset[str]:
-    return returned.back(ledger, base["of"], stayed=base["twins"])
+def owners_of(row: PurgeProof) -> list[int] | None:
+    """Ids of those whose things went; None where nobody knows. Proofs of before say whose rows they
+    may name: of those it was."""
+    base = _base(row)
+    of: list[int] | None = base["owners"] if base["of"] is None else base["of"]
+    return of
+
+
+def _back(row: PurgeProof) -> frozenset[str]:
+    return frozenset(map(str, returned.back(row) or ()))
 
 
 def kept(words: Passages, *, first: Collection[int] = ()) -> list[int]:
@@ -237,26 +245,17 @@ def unfinished() -> list[int]:
         return [pk for (pk,) in cursor.fetchall()]
 
 
-def prove_again(proof: PurgeProof, *, folders: Sequence[Path] = ()) -> Found:
-    """Where words of this proof's purge stand now, as far as the shingles that were kept tell.
-    Writes nothing."""
-    return prove_again_all([proof], folders=folders)[proof.pk]
-
-
 def prove_again_all(
     proofs: Collection[PurgeProof], *, folders: Sequence[Path] = ()
 ) -> dict[int, Found]:
-    """The same for several proofs, with one look at each table; by the proof's id."""
+    """Where words of these proofs' purges stand now, as far as the shingles that were kept tell,
+    with one look at each table; by the proof's id. Writes nothing."""
     numbers = {proof.pk: frozenset(proof.shingles) for proof in proofs}
     words = known(one for shingles in numbers.values() for one in shingles)
     books = _Books()
     if words:
         books.look(words, folders)
-    found = {}
-    for proof in proofs:
-        back = _back(proof.ledger, _base(proof))
-        found[proof.pk] = books.found(numbers[proof.pk], back)
-    return found
+    return {proof.pk: books.found(numbers[proof.pk], _back(proof)) for proof in proofs}
 
 
 def _still(last: PurgeProof, folders: Sequence[Path]) -> list[Elsewhere]:
@@ -266,7 +265,8 @@ def _still(last: PurgeProof, folders: Sequence[Path]) -> list[Elsewhere]:
     stays = []
     for told in last.elsewhere:
         one = Elsewhere(**{**told, "ids": tuple(told["ids"])})
-        if one.by_right or one.column == UNREAD or one.place == COPIES:
+        # The look itself finds these again.
+        if one.by_right or one.column in (UNREAD, BACK) or one.place == COPIES:
             continue
         if one.place == FILES:
             gone = one.ids and one.count == len(one.ids) and not here & set(one.ids)

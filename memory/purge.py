@@ -18,7 +18,7 @@ from uuid import UUID
 
 from django.db import IntegrityError, OperationalError, connection, transaction
 
-from memory import proof, rejected
+from memory import proof, rejected, returned
 from memory.acts import record_act, tidy_reason
 from memory.errors import Conflict, RefusedError
 from memory.models import Evidence, Note, Principal, PurgeLedger, PurgeProof, RawItem
@@ -78,6 +78,10 @@ class Plan:
     def nothing(self) -> bool:
         return not self.items and not any(self.rows.values())
 
+    def told_of(self, by: Principal) -> list[int] | None:
+        """Ids of those whose rows whoever purges is told of; None: everybody's."""
+        return None if self.everyones else sorted({*self.owners, by.pk})
+
     def unwanted(self, *, forbid: bool) -> set[UUID]:
         """Notes whose words are refused from then on: those of `forbidden`, and where all are
         asked for, all that go."""
@@ -122,7 +126,9 @@ def plan(asked: Selection, *, by: Principal, everyones: bool = False, counted: b
     undone. Raises as `choose` does; RefusedError for more words than can be known, Conflict where
     others are at work on them."""
     reached = reach(asked, by=by, everyones=everyones)
-    items, notes, owners = reached.items, reached.notes, reached.owners
+    items, notes = reached.items, reached.notes
+    # Where no item goes, what goes is a note's.
+    owners = reached.owners or _owners_of(notes)
     everything = _passages(items, notes)
     said = _said_elsewhere(everything, items)
     own = _said_elsewhere(everything.only(said), items, owners) if said else said
@@ -170,11 +176,14 @@ def _carry_out(what: Plan, *, by: Principal, reason: str, now: datetime, forbid:
     told = _call("argus_purge", list(what.items), by.name, reason, dict(what.rows))
     if not told["tables"]:
         raise Conflict("all of it is gone by now: somebody else purged it")
+    ledger = PurgeLedger.objects.get(pk=told["ledger"])
     row = PurgeProof.objects.create(
         # Nobody has looked yet. It stands here for whoever finds that nobody ever did.
-        ledger=PurgeLedger.objects.get(pk=told["ledger"]),
+        ledger=ledger,
         proved=False,
-        scanned=proof.measures(what.everything, what.owners, what.owners),
+        scanned=proof.measures(
+            what.everything, what.told_of(by), what.owners, returned.twins(ledger, what.owners)
+        ),
         shingles=proof.kept(what.everything),
         files_pending=True,
         created_at=now,
@@ -184,6 +193,11 @@ def _carry_out(what: Plan, *, by: Principal, reason: str, now: datetime, forbid:
         detail={"items": len(what.items), "notes": told["notes"], "forbidden": forbidden},
     )  # fmt: skip
     return Purged(told["ledger"], told["tables"], forbidden, known, row)
+
+
+def _owners_of(notes: Sequence[UUID]) -> tuple[int, ...]:
+    rows = Note.objects.as_pipeline().filter(pk__in=notes).order_by("owner")
+    return tuple(rows.values_list("owner", flat=True).distinct())
 
 
 def forget_statistics() -> None:

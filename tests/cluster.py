@@ -27,7 +27,7 @@ from psycopg import sql
 from argus import postgres
 from argus.binaries import roads
 from argus.owner import as_owner
-from tests.settings import ASKED_BY
+from tests.settings import ASKED_BY, lock_of, placed
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -98,7 +98,7 @@ def start() -> None:
 def begin() -> None:
     """Make way for a server in memory when this one lies on the disk, and no other run uses it:
     whoever asked a command by these settings began it there."""
-    root = postgres._place(home()).root
+    root = postgres.place(home()).root
     if ASKED_BY == "test" and root.is_dir() and not root.is_symlink() and _roomy() and alone():
         discard(home())
 
@@ -108,17 +108,12 @@ def into_memory(place: Path) -> None:
     already stays where it is."""
     # Why: a clone is 850 new files. On a disk these cost up to a second of a core, and there are
     # hundreds of clones; in memory they cost a tenth of that.
-    root = postgres._place(place).root
+    root = postgres.place(place).root
     if os.geteuid() == 0:
         roads(root.parent)
     root.parent.mkdir(parents=True, exist_ok=True)
-    with open(_lock_of(root), "w") as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        if root.exists():
-            return
-        # What lay in memory before the machine started anew.
-        root.unlink(missing_ok=True)
-        if _roomy():
+    with placed(root):
+        if not root.exists() and _roomy():
             # Why a name that nobody can guess: everybody may write there.
             root.symlink_to(tempfile.mkdtemp(prefix=f"{home().name}-", dir=MEMORY))
 
@@ -130,15 +125,11 @@ def _roomy() -> bool:
 def discard(place: Path) -> None:
     """Stop the server of this home and remove its files, wherever they are."""
     postgres.stop(place)
-    cluster = postgres._place(place)
+    cluster = postgres.place(place)
     for folder in (cluster.root.resolve(), cluster.run):
         shutil.rmtree(folder, ignore_errors=True)
     cluster.root.unlink(missing_ok=True)
-    _lock_of(cluster.root).unlink(missing_ok=True)
-
-
-def _lock_of(root: Path) -> Path:
-    return root.with_name(f"{root.name}.lock")
+    lock_of(cluster.root).unlink(missing_ok=True)
 
 
 def template() -> str:
@@ -189,9 +180,11 @@ def clone(source: str) -> str:
 def copied(source: str) -> Iterator[str]:
     """A clone of the source is what Django is connected to; afterwards it is gone. Its name."""
     name = clone(source)
-    with using(name):
-        yield name
-    drop(name)
+    try:
+        with using(name):
+            yield name
+    finally:
+        drop(name)
 
 
 def address(name: str) -> str:

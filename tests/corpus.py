@@ -1,4 +1,5 @@
-"""Where the real files lie that some tests measure on; they are no part of this repository."""
+"""The real files that some tests measure on, and a database that remembers them; the files are no
+part of this repository."""
 
 from __future__ import annotations
 

@@ -5,8 +5,11 @@ Nothing of the operator's environment reaches a test, and no test reaches `~/.ar
 
 from __future__ import annotations
 
+import fcntl
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 #: Seeds of what is killed at random; a person may ask for more.
@@ -29,10 +32,28 @@ os.environ["ARGUS_HOME"] = str(TEST_HOME.absolute())
 from argus import postgres  # noqa: E402
 from argus.settings import *  # noqa: E402, F403
 
-# What lay in memory before the machine started anew is gone, and a link to it is left.
-_root = postgres._place(TEST_HOME).root
+
+def lock_of(root: Path) -> Path:
+    """What whoever makes or removes this place of a server's files holds."""
+    return root.with_name(f"{root.name}.lock")
+
+
+@contextmanager
+def placed(root: Path) -> Iterator[None]:
+    """Nobody else makes or removes this place of a server's files meanwhile; and where it was a
+    link to what lay in memory before the machine started anew, it is gone."""
+    with open(lock_of(root), "w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        if root.is_symlink() and not root.exists():
+            root.unlink()
+        yield
+
+
+_root = postgres.place(TEST_HOME).root
 if _root.is_symlink() and not _root.exists():
-    _root.unlink()
+    # Whatever asks for these settings may start the server, which would fall over the link.
+    with placed(_root):
+        pass
 
 # The second is what a real server checks a password by.
 PASSWORD_HASHERS = [

@@ -14,7 +14,7 @@ import secrets
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ from argus.backups import archive, clients, inventory
 from argus.backups import since as taken
 from argus.backups.since import Carried, Purged
 from argus.backups.swap import MAINTENANCE, held, swap
+from argus.backups.told import LOST, RestoreReport, counted
 from argus.owner import EXTENSIONS, OwnerProblem, as_owner
 from argus.scratch import (
     MARK,
@@ -42,11 +43,12 @@ from argus.scratch import (
     pointed,
     sweep,
 )
+from memory import returned
 from memory.access import principal
 from memory.acts import record_act, tidy_reason
 from memory.errors import ArgusError, RefusedError
 from memory.guards import FROZEN, READ_ONLY, missing_triggers
-from memory.text.clean import strip_invisible
+from memory.models import PurgeProof
 
 #: Tables that a migrated database without a word of anybody's has rows in.
 FURNITURE = (
@@ -54,36 +56,9 @@ FURNITURE = (
     "django_migrations", "django_q_schedule", "django_session",
 )  # fmt: skip
 
-#: What is counted of the content that goes, as people call it.
-LOST = {"memory_rawitem": "raw items", "memory_note": "notes", "auth_user": "users"}
-
-
-#: Purges that are named for a person; `--json` and the act have all.
-PURGES_TOLD_MAX = 10
-
 
 class Unfaithful(ArgusError):
     """What came back is not what went in; the database is as it was."""
-
-
-@dataclass(frozen=True)
-class RestoreReport:
-    """What came back, and what it took the place of; of a dry run, what would, and whether that
-    `needs_force`, as the database has content. `purged_since`, `forbidden_since` (facts) and
-    `revoked_since` (keys): what was taken away in the old database and the backup does not know."""
-
-    file: str
-    made_at: str
-    rows: int
-    tables: int
-    migrated: int = 0
-    replaced: dict[str, int] = field(default_factory=dict)
-    purged_since: tuple[Purged, ...] = ()
-    forbidden_since: int = 0
-    revoked_since: int = 0
-    dry_run: bool = False
-    needs_force: bool = False
-    seconds: float = 0.0
 
 
 def restore(
@@ -99,8 +74,7 @@ def restore(
 
     Raises Broken for a file that is not whole; RefusedError for one of a newer Argus or server;
     where it is done, also for a database with content when not `force`, and while somebody else is
-    connected; OwnerProblem;
-    ProgramFailed and Unfaithful, after which the old content stands.
+    connected; OwnerProblem; ProgramFailed and Unfaithful, after which the old content stands.
     """
     started = time.monotonic()
     reason = tidy_reason(reason)
@@ -113,7 +87,7 @@ def restore(
         lost = _content(at)
         away = _taken_away(at, manifest) if dry_run else Carried()
     if lost and not (force or dry_run):
-        told = _counted(dict(list(lost.items())[:3]))
+        told = counted(dict(list(lost.items())[:3]))
         raise RefusedError(f"the database is not empty ({told}): --force puts the backup there")
     report = RestoreReport(
         file=str(path), made_at=manifest["made_at"], tables=len(manifest["tables"]),
@@ -135,13 +109,25 @@ def restore(
         detail = {"made_at": manifest["made_at"], "rows": report.rows,
                   "sha256": checked.dump_sha256}  # fmt: skip
         with pointed(name):
+            carried = replace(carried, purges=tuple(map(_what_is_back, carried.purges)))
             detail["purged_since"] = [
                 {"number": one.number, "back": one.back} for one in carried.purges
             ]
+            detail["rights_since"] = [asdict(one) for one in carried.rights]
             record_act(principal(), "restore", "database", now=now, reason=reason, detail=detail)
         swap(real, name, keeper)
     seconds = round(time.monotonic() - started, 2)
-    return replace(_with(report, carried), migrated=migrated, seconds=seconds)
+    return replace(
+        _with(report, carried), migrated=migrated, seconds=seconds,
+        rights_since=carried.rights, unknown_logins=carried.unknown,
+    )  # fmt: skip
+
+
+def _what_is_back(purged: Purged) -> Purged:
+    """This purge with its raw items that are back in the database at hand."""
+    row = PurgeProof.objects.filter(ledger=purged.number).order_by("pk").last()
+    back = None if row is None else returned.back(row)
+    return replace(purged, back=None if back is None else tuple(back))
 
 
 def _taken_away(at: psycopg.Connection, manifest: dict[str, Any]) -> Carried:
@@ -312,47 +298,3 @@ def _faults(manifest: dict[str, Any]) -> list[str]:
         other = sorted(set(rights) ^ set(manifest["rights"]))
         found.append(f"rights differ: {'; '.join(other[:3])}")
     return found
-
-
-def lines(report: RestoreReport) -> str:
-    """The report for people."""
-    verb = "would restore" if report.dry_run else "restored"
-    told = [
-        f"{verb} {report.rows:,} rows in {report.tables} tables from {report.file}, as of "
-        f"{report.made_at}"
-    ]
-    if report.replaced:
-        told.append(f"in the place of {_counted(report.replaced)}")
-    if report.needs_force:
-        told.append("the database is not empty: that needs --force")
-    if report.migrated:
-        told.append(f"brought up to this Argus by {report.migrated} migrations")
-    told += _purged(report)
-    if report.forbidden_since:
-        told.append(
-            f"forbidden since, and not to be learned either: {report.forbidden_since} facts"
-        )
-    if report.revoked_since:
-        told.append(f"revoked since, and revoked again: {report.revoked_since} keys")
-    if not report.dry_run:
-        told.append("start `up`; everybody logs in again; `export` writes the vault anew")
-    return "\n".join(told)
-
-
-def _purged(report: RestoreReport) -> Iterator[str]:
-    """What was purged since the backup was made, and how it goes again."""
-    for one in report.purged_since[:PURGES_TOLD_MAX]:
-        why = strip_invisible(" ".join(one.reason.split()))[0]
-        told = f"purged since, {one.number} by {one.by} at {one.at[:16]} ({why})"
-        if report.dry_run:
-            yield f"{told}: {one.hashes:,} texts"
-        elif one.back:
-            yield f"{told}: back now, purge --raw {' '.join(map(str, one.back))}"
-        else:
-            yield f"{told}: none of its texts is back"
-    if (more := len(report.purged_since) - PURGES_TOLD_MAX) > 0:
-        yield f"... and {more} purges more (--json names all)"
-
-
-def _counted(rows: dict[str, int]) -> str:
-    return ", ".join(f"{count:,} {LOST.get(name, name)}" for name, count in rows.items())

@@ -1,20 +1,22 @@
 """What was taken away in a house since a backup was made, and stays away when that comes back.
 
-Reads: purge_ledger, purge_proof, rejected_fact, access_key of the house that goes. Writes: the same
-in the one that comes. Verify: `verify` proves these purges again, and finds words that are back.
+Reads: purge_ledger, purge_proof, rejected_fact, access_key of the house that goes, who may do what
+there (argus.backups.rights), and the numbers that it gave. Writes: the same in the one that comes.
+Verify: `verify` proves these purges again, and finds words that are back.
 """
 
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
 import psycopg
 from psycopg import sql
+
+from argus.backups import rights
 
 #: Which rows say that something was taken away. Rows of the ledger that a rebuild leaves, or the
 #: end of old rows, are no purges.
@@ -51,36 +53,57 @@ WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped
 """
 
 
+NUMBERS = """
+SELECT sequencename, last_value FROM pg_sequences
+WHERE schemaname = 'public' AND last_value IS NOT NULL
+"""
+
+# Why: what is carried over names rows of the house that goes by their numbers, and somebody who
+# comes later would be taken for whoever they were.
+PAST = """
+SELECT setval(format('public.%%I', s.sequencename)::regclass, was.last_value)
+FROM pg_sequences s
+JOIN unnest(%s::text[], %s::bigint[]) AS was (name, last_value) ON was.name = s.sequencename
+WHERE s.schemaname = 'public' AND coalesce(s.last_value, 0) < was.last_value
+"""
+
+
 @dataclass(frozen=True)
 class Purged:
     """A purge that the backup knows nothing of: its number, when, by whom, why, how many texts it
-    removed, and the raw items that say these texts again."""
+    removed, and the raw items of those that are back; None where that is not known."""
 
     number: int
     at: str
     by: str
     reason: str
     hashes: int
-    back: tuple[int, ...] = ()
+    back: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)
 class Carried:
     """What stays away: purges, whose texts may be back all the same; facts that are not to be
-    learned; keys that open nothing."""
+    learned; keys that open nothing; rights. `unknown`: logins that are back, of whom the house that
+    goes knows nothing."""
 
     purges: tuple[Purged, ...] = ()
     facts: int = 0
     keys: int = 0
+    rights: tuple[rights.Right, ...] = ()
+    unknown: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Since:
-    """The rows that say so, by table; each table's columns; when the house was made."""
+    """The rows that say so, by table; each table's columns; when the house was made; who may do
+    what there; the last number that each sequence gave."""
 
     rows: Mapping[str, Sequence[Mapping[str, Any]]]
     columns: Mapping[str, str]
     born: Any
+    standing: rights.Standing | None = None
+    numbers: Mapping[str, int] = field(default_factory=dict)
 
     def told(self) -> Carried:
         """All of it, before it is known what the backup holds."""
@@ -124,7 +147,7 @@ def look(at: psycopg.Connection, but: Known, *, made_at: str | None = None) -> S
             query = f"SELECT to_jsonb(t) FROM public.{table} t WHERE {where} ORDER BY id"
             rows[table] = [row for (row,) in at.execute(query.encode(), values)]
     born = at.execute(BORN).fetchone() if columns["django_migrations"] else None
-    return Since(rows, columns, born)
+    return Since(rows, columns, born, rights.look(at), dict(at.execute(NUMBERS).fetchall()))
 
 
 def carry(since: Since, at: psycopg.Connection) -> Carried:
@@ -163,8 +186,10 @@ def carry(since: Since, at: psycopg.Connection) -> Carried:
             " EXISTS (SELECT FROM public.memory_gaterejection g WHERE g.id = f.rejection_id)",
             [list(facts.values())],
         )
-        told = [{**row, "id": purges.get(row["id"], row["id"])} for row in made]
-        return Carried(_back(told, at), len(facts), keys)
+        taken, unknown = rights.carry(since.standing, at)
+        at.execute(PAST, [list(since.numbers), list(since.numbers.values())])
+        told = [_purged({**row, "id": purges.get(row["id"], row["id"])}) for row in made]
+        return Carried(tuple(told), len(facts), keys, taken, tuple(unknown))
 
 
 def _columns(at: psycopg.Connection, table: str) -> str:
@@ -201,21 +226,6 @@ def _insert(
             ).format(name=sql.Literal(f"public.{table}"), table=sql.Identifier("public", table))
         )
     return {was: pk for was, pk in numbers.items() if pk in made}
-
-
-def _back(rows: Sequence[Mapping[str, Any]], at: psycopg.Connection) -> tuple[Purged, ...]:
-    """These purges with the raw items here that say again what they removed."""
-    wanted = list({digest for row in rows for digest in row["hashes"]})
-    found = at.execute(
-        "SELECT sha256, id FROM public.memory_rawitem WHERE sha256 = ANY(%s)", [wanted]
-    )
-    there: dict[str, set[int]] = defaultdict(set)
-    for digest, pk in found:
-        there[digest].add(pk)
-    return tuple(
-        replace(_purged(row), back=tuple(sorted(set().union(*(there[d] for d in row["hashes"])))))
-        for row in rows
-    )
 
 
 def _purged(row: Mapping[str, Any]) -> Purged:

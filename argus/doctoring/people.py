@@ -12,7 +12,7 @@ from django.conf import settings
 from django.db.models import Q
 from django.utils import timezone
 
-from argus.doctoring.row import Row, bounded
+from argus.doctoring.row import Row, bounded, few
 from memory.access import SCOPES
 from memory.measures import last_posts
 from memory.models import AccessKey, Injection
@@ -67,8 +67,7 @@ def keys() -> Iterator[Row]:
 
 
 def _named(keys: Sequence[AccessKey]) -> str:
-    told = ", ".join(key.prefix for key in keys[:NAMED_MAX])
-    return f"{told} and {len(keys) - NAMED_MAX} more" if len(keys) > NAMED_MAX else told
+    return few([key.prefix for key in keys], NAMED_MAX)
 
 
 def hooks() -> Iterator[Row]:

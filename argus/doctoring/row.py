@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal, TypeVar
@@ -38,6 +38,12 @@ class Row:
     what: str
     fix: str = ""
     away: bool = False
+
+
+def few(names: Sequence[object], most: int) -> str:
+    """The first of these, `most` of them, and how many there are more."""
+    told = ", ".join(map(str, names[:most]))
+    return f"{told} and {len(names) - most} more" if len(names) > most else told
 
 
 Part = Callable[[], Iterable[Row]]

@@ -12,13 +12,13 @@ from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db import connection
-from django.db.models import Max, Q
+from django.db.models import Max
 from django.utils import timezone
 from django_q.models import Schedule
 
 from argus import schedules, scratch
 from argus.answers import WORKER_FIX, away_after
-from argus.doctoring.row import Row, bounded
+from argus.doctoring.row import Row, bounded, few
 from memory import checks, findings, units
 from memory.health import parked
 from memory.measures import BY_WORKERS, here, restored_at
@@ -133,9 +133,10 @@ def aside() -> Iterator[Row]:
         whose, strays = _parked_of() if counts else ([], False)
     if counts:
         told = ", ".join(f"{stage} {count:,}" for stage, count in sorted(counts.items()))
-        page = f"/ui/parked/{ALL_OWNERS if strays or _others(whose) else ''}"
-        ways = [f"{_as(name)}manage.py parked list" for name in whose[:NAMED_MAX]]
-        fix = f"See why: {', or '.join([', '.join(ways), page] if ways else [page])}."
+        unseen = strays or sum(counts.values()) > UNITS_LOOKED_AT
+        page = f"/ui/parked/{ALL_OWNERS if unseen or _others(whose) else ''}"
+        ways = few([f"{_as(name)}manage.py parked list" for name in whose], NAMED_MAX)
+        fix = f"See why: {f'{ways}, or {page}' if ways else page}."
         yield Row("parked", "warn", f"Units are set aside: {told}.", fix)
     else:
         yield Row("parked", "ok", "no unit is set aside")
@@ -168,10 +169,7 @@ def _as(name: str) -> str:
 
 def _found_of(stage: str) -> list[str]:
     """Others of whose things the last runs of a stage found something."""
-    standing = Q(pk__in=findings.of_other_units(stage))
-    for run, again in findings.last_runs(stage).items():
-        standing |= Q(run=run) & ~Q(check_name__in=again)
-    rows = Finding.objects.as_pipeline().filter(standing).exclude(owner=None)
+    rows = Finding.objects.as_pipeline().filter(findings.standing(stage)).exclude(owner=None)
     names = Principal.objects.filter(pk__in=rows.values("owner")).order_by("name")
     return _others(names.values_list("name", flat=True))
 
@@ -179,8 +177,7 @@ def _found_of(stage: str) -> list[str]:
 def _findings_page(others: Sequence[str]) -> str:
     if not others:
         return "/ui/findings/"
-    more = f" and {len(others) - NAMED_MAX} more" if len(others) > NAMED_MAX else ""
-    return f"/ui/findings/{ALL_OWNERS}, as some are of {', '.join(others[:NAMED_MAX])}{more}"
+    return f"/ui/findings/{ALL_OWNERS}, as some are of {few(others, NAMED_MAX)}"
 
 
 def found() -> Iterator[Row]:
@@ -199,18 +196,16 @@ def found() -> Iterator[Row]:
         fix = f"Look at the proposals: {_findings_page(reconciled_of)}. Nothing was applied."
         yield Row("reconcile", "warn", f"{_counts(reconciled.counts)}.", fix)
     if open_purges:
-        named = ", ".join(map(str, open_purges[:PURGES_NAMED_MAX]))
-        more = len(open_purges) - PURGES_NAMED_MAX
-        which = f"Purge {named}" + (f" and {more} more" if more > 0 else "")
-        what = f"{which} left files to do, or words that stand somewhere without right."
+        which = few(open_purges, PURGES_NAMED_MAX)
+        what = f"Purge {which} left files to do, or words that stand somewhere without right."
         # One of each who purged: nobody else is told of theirs.
-        first = {by[number]: number for number in reversed(open_purges) if number in by}
+        first = {by[number]: number for number in reversed(open_purges)}
         ways = [
             f"{_as(name)}manage.py purge --finish {number}"
-            for name, number in sorted(first.items(), key=lambda one: one[1])[:NAMED_MAX]
+            for name, number in sorted(first.items(), key=lambda one: one[1])
         ]
         page = f"/ui/purge/{ALL_OWNERS if _others(first) else ''}"
-        fix = f"See where: {', '.join(ways)}, or {page}."
+        fix = f"See where: {few(ways, NAMED_MAX)}, or {page}."
         yield Row("purges", "fail", what, fix)
 
 
@@ -249,8 +244,7 @@ def copies() -> Iterator[Row]:
     with bounded():
         left = scratch.lying()
     if left:
-        more = f" and {len(left) - COPIES_NAMED_MAX} more" if len(left) > COPIES_NAMED_MAX else ""
-        what = f"A killed process left copies: {', '.join(left[:COPIES_NAMED_MAX])}{more}."
+        what = f"A killed process left copies: {few(left, COPIES_NAMED_MAX)}."
         fix = "The next rebuild, evaluation or purge drops them; or DROP DATABASE, as their owner."
         yield Row("copies", "warn", what, fix)
     else:

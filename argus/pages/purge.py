@@ -94,7 +94,9 @@ def _answered(request: HtmxHttpRequest, done: whole.Outcome) -> HttpResponse:
         said += " Nothing was forbidden: no note came of it."
     to = f"{reverse('admin:purge')}?done={done.ledger}"
     to_do = whole.to_do(done.proof, forbade_nothing=forbade_nothing)
-    told = _done(ledger) | {"paths": done.paths, "to_do": to_do}
+    told = _done(ledger) | {
+        "paths": done.paths, "to_do": to_do, "beyond": done.beyond, "why": done.files.why,
+    }  # fmt: skip
     return answer(request, "argus/_purge_done.html", told, to=to, said=said)
 
 

@@ -142,7 +142,6 @@ UNION ALL SELECT lifted_at, id, 'lifted' FROM was.memory_rejectedfact
 WHERE rejection_id IS NULL AND lifted_at IS NOT NULL
 """
 
-
 # Notes that no stage makes again: of files that were read, and those that stand though a purge made
 # their unit another one. An act by which a note came does it again.
 COME = """

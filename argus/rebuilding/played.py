@@ -173,8 +173,7 @@ def _segment(event: Event, run: StageRun) -> None:
             ("memory_attribution", "episode_id"),
         ),
     )
-    ((owner,),) = ask("SELECT owner_id FROM memory_session WHERE id = %(id)s", id=session)
-    if purged_since(event.at, owner=owner):
+    if purged_since(event.at, session=session):
         attribute_as_it_was(session, event.at)
 
 

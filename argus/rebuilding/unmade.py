@@ -39,7 +39,6 @@ GROUP BY e.id, e.started_at, e.ended_at HAVING count(*) <> max(t.position) + 1
     OR min(r.occurred_at) <> e.started_at OR max(r.occurred_at) <> e.ended_at
 """
 
-
 # Which centroids a purge took is told by those that are there: they learned from what came later
 # alone.
 FORGET = """
@@ -52,7 +51,6 @@ WHERE c.owner_id IN (SELECT owner FROM was.purged WHERE purge = %(purge)s) AND (
     SELECT w.episodes FROM was.memory_centroid w WHERE w.owner_id = c.owner_id
         AND w.project_id = c.project_id AND w.model = c.model), 0)
 """
-
 
 #: What of a verdict follows from how often a word stands in all texts.
 COUNTED = "candidates,similarity,lexical"
@@ -236,15 +234,21 @@ def _made_of(unit: str, at: datetime) -> Iterator[UUID]:
     yield from rows.values_list("pk", flat=True)
 
 
-def purged_since(at: datetime | None = None, *, owner: int | None = None) -> bool:
-    """Whether something of this owner, or of anybody, was purged at this time or later, or ever:
-    then not all is there that was judged, or whose words were counted."""
+def purged_since(
+    at: datetime | None = None, *, owner: int | None = None, session: int | None = None
+) -> bool:
+    """Whether something of this owner, of whoever has this session, or of anybody, was purged at
+    this time or later, or ever: then not all is there that was judged, or whose words were
+    counted."""
     return bool(
         ask(
             "SELECT 1 FROM was.purged WHERE (%(at)s::timestamptz IS NULL OR at >= %(at)s)"
-            " AND (%(owner)s::bigint IS NULL OR owner = %(owner)s) LIMIT 1",
+            " AND (%(owner)s::bigint IS NULL OR owner = %(owner)s)"
+            " AND (%(session)s::bigint IS NULL OR owner ="
+            "  (SELECT owner_id FROM memory_session WHERE id = %(session)s)) LIMIT 1",
             at=at,
             owner=owner,
+            session=session,
         )
     )
 

@@ -16,8 +16,9 @@ from memory import findings
 from memory.models import Finding, Principal
 from memory.querysets import OwnerQuerySet
 from memory.shown.acts import link
+from memory.text.seen import visible
 from memory.web.listing import Choice, Column, Day, Filter, Words
-from memory.web.marks import CUT, visible
+from memory.web.marks import CUT
 from memory.web.page import number
 
 #: Kind of thing -> (page of one, what its id is), or (list, parameter that finds one).
@@ -97,9 +98,7 @@ def _of_run(rows: Any, given: str) -> Any:
 def _of_last_runs(rows: Any) -> Any:
     wanted = Q(pk=None)
     for stage in findings.STAGES:
-        for run, again in findings.last_runs(stage).items():
-            wanted |= Q(run=run) & ~Q(check_name__in=again)
-        wanted |= Q(pk__in=findings.of_other_units(stage))
+        wanted |= findings.standing(stage)
     return rows.filter(wanted)
 
 

@@ -196,6 +196,30 @@ def test_its_advice_leads_to_what_is_anothers(configure: Configure) -> None:
     )
 
 
+@pytest.mark.django_db
+def test_it_counts_those_whom_it_does_not_name(
+    configure: Configure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    configure(principal="alice")
+    monkeypatch.setattr(work, "NAMED_MAX", 1)
+    now, numbers = timezone.now(), []
+    for name in ("alice", "bob", "carol"):
+        owner = principal(name)
+        item = make.document(owner, f"What {name} said.")
+        Claim.objects.create(stage="distill", unit=f"item:{item.pk}", parked_at=now)
+        numbers.append(purge([make.document(owner, f"Of {name}.").pk], actor=name)["ledger"])
+        PurgeProof.objects.create(ledger_id=numbers[-1], proved=True, files_pending=True)
+    (aside,) = careful("parked", work.aside)
+    page = "or /ui/parked/ with `See all owners`."
+    assert aside.fix == f"See why: manage.py parked list and 2 more, {page}"
+    purges = next(one for one in careful("found", work.found) if one.name == "purges")
+    page = "or /ui/purge/ with `See all owners`."
+    assert purges.fix == f"See where: manage.py purge --finish {numbers[0]} and 2 more, {page}"
+    monkeypatch.setattr(work, "UNITS_LOOKED_AT", 1)
+    (aside,) = careful("parked", work.aside)
+    assert aside.fix == "See why: manage.py parked list, or /ui/parked/ with `See all owners`."
+
+
 def test_it_tells_a_record_that_was_never_verified_or_never_whole() -> None:
     now = timezone.now()
     assert work.judge_verified(None, None, now).state == "ok", "there is nothing to look at"

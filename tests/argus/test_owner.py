@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -75,25 +76,25 @@ def test_it_takes_a_newer_vector_for_good() -> None:
         assert problems(replace(GOOD, extensions={"vector": version})) == []
 
 
-def _migrate(app_url: str, owner_url: str) -> subprocess.CompletedProcess[str]:
+def _manage(app_url: str, owner_url: str, *words: str) -> subprocess.CompletedProcess[str]:
     environment = {
         **os.environ,
         "ARGUS_DATABASE_URL": app_url,
         "ARGUS_OWNER_DATABASE_URL": owner_url,
         "DJANGO_SETTINGS_MODULE": "argus.settings",
     }
-    command = [sys.executable, "manage.py", "migrate", "-v0"]
+    command = [sys.executable, "manage.py", *(words or ("migrate", "-v0"))]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 
 def test_it_migrates_a_database_given_by_address(clone_db: str) -> None:
-    answer = _migrate(clone_db, cluster.owner_address(clone_db))
+    answer = _manage(clone_db, cluster.owner_address(clone_db))
     assert (answer.returncode, answer.stderr) == (0, "")
 
 
 def test_it_refuses_a_superuser_as_the_application(clone_db: str) -> None:
     superuser = clone_db.replace(f"{postgres.APP}@", f"{postgres.SUPERUSER}@")
-    answer = _migrate(superuser, cluster.owner_address(clone_db))
+    answer = _manage(superuser, cluster.owner_address(clone_db))
     assert answer.returncode == 1
     assert "is a superuser" in answer.stderr
     assert "Traceback" not in answer.stderr
@@ -101,7 +102,7 @@ def test_it_refuses_a_superuser_as_the_application(clone_db: str) -> None:
 
 def test_it_refuses_the_owner_as_the_application(clone_db: str) -> None:
     address = cluster.owner_address(clone_db)
-    answer = _migrate(address, address)
+    answer = _manage(address, address)
     assert answer.returncode == 1
     assert "owns the database" in answer.stderr
 
@@ -117,7 +118,7 @@ def test_it_says_when_the_extension_is_missing_and_may_not_be_made(tmp_path: Pat
         connection.execute(query.format(sql.Identifier(name)))
     try:
         address = cluster.address(name)
-        answer = _migrate(address, cluster.owner_address(address))
+        answer = _manage(address, cluster.owner_address(address))
         assert answer.returncode == 1
         assert "The extension vector is missing" in answer.stderr
         assert "Traceback" not in answer.stderr
@@ -127,7 +128,16 @@ def test_it_says_when_the_extension_is_missing_and_may_not_be_made(tmp_path: Pat
 
 def test_it_answers_75_when_the_database_is_away(tmp_path: Path) -> None:
     address = f"postgresql://argus_app@/argus?host={tmp_path}"
-    answer = _migrate(address, address.replace("argus_app", "argus_owner"))
+    answer = _manage(address, address.replace("argus_app", "argus_owner"))
     assert answer.returncode == 75
     assert answer.stderr.startswith("The database is away.")
     assert "Traceback" not in answer.stderr
+
+
+def test_who_asks_for_json_is_told_by_an_object_that_the_database_is_away(tmp_path: Path) -> None:
+    address = f"postgresql://argus_app@/argus?host={tmp_path}"
+    answer = _manage(address, address, "budget", "--json")
+    assert answer.returncode == 75
+    told = json.loads(answer.stdout)
+    assert told["exit"] == 75 and told["error"].startswith("The database is away.")
+    assert answer.stderr.startswith("The database is away.") and "Traceback" not in answer.stderr

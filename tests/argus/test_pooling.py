@@ -103,7 +103,7 @@ def pooled(clone_db: str) -> Iterator[None]:
     if BOUNCER is None:
         pytest.skip("no pgbouncer on this machine: apt install pgbouncer")
     port = free_port()
-    place = postgres._place(cluster.home())
+    place = postgres.place(cluster.home())
     folder = place.root / f"pooler-{os.getpid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
     (folder / "users").write_text(f'"{postgres.APP}" ""\n')

@@ -30,13 +30,13 @@ def home(tmp_path: Path) -> Iterator[Path]:
     """A home with a server of its own, gone afterwards."""
     yield tmp_path / "home"
     postgres.stop(tmp_path / "home")
-    cluster = postgres._place(tmp_path / "home")
+    cluster = postgres.place(tmp_path / "home")
     for folder in (cluster.root, cluster.run):
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def _pid(home: Path) -> int:
-    return int((postgres._place(home).data / "postmaster.pid").read_text().split()[0])
+    return int((postgres.place(home).data / "postmaster.pid").read_text().split()[0])
 
 
 def _ask(home: Path, query: str, role: str = postgres.APP) -> object:
@@ -161,7 +161,7 @@ def test_it_waits_for_the_backends_of_a_killed_server(home: Path) -> None:
 
 
 def test_it_starts_one_server_for_four_who_ask_at_once(home: Path) -> None:
-    program = START + "print((postgres._place(Path(sys.argv[1])).data / 'postmaster.pid')"
+    program = START + "print((postgres.place(Path(sys.argv[1])).data / 'postmaster.pid')"
     program += ".read_text().split()[0])"
     command = [sys.executable, "-c", program, str(home)]
     askers = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(4)]
@@ -181,7 +181,7 @@ def test_it_refuses_the_data_of_another_major_version(home: Path) -> None:
 
 
 def test_it_starts_again_after_a_creation_that_was_cut_short(home: Path) -> None:
-    root = postgres._place(home).root
+    root = postgres.place(home).root
     (root / "data.new").mkdir(parents=True)
     (root / "data.new" / "PG_VERSION").write_text("18\n")
     postgres.start(home)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from django.contrib.auth.models import Permission
@@ -11,9 +12,11 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from exporter import export as exporting
+from exporter.place import Place, around_vault
 from memory import purge as record
 from memory import roles
-from memory.access import principal
+from memory.access import create_key, principal
 from memory.letgo import let_go
 from memory.llm.remote.embed import shared
 from memory.models import Act, Injection, Note, PurgeLedger, PurgeProof, RawItem
@@ -88,6 +91,22 @@ def test_it_says_that_nothing_can_be_forbidden_of_which_no_note_came() -> None:
     form = {"raw": str(item.pk), "seen": seen, "reason": "asked", "word": "purge", "forbid": "on"}
     answer = web.htmx(browser).post("/ui/purge/do", form)
     assert "Nothing was forbidden" in answer.content.decode() + str(answer.headers)
+
+
+def test_it_says_what_it_does_not_reach_and_why_files_wait(tmp_path: Path) -> None:
+    """As the command does: keys that stay, and whose vault has the files."""
+    alice, bob, browser = principal("alice"), principal("bob"), admin()
+    note = factories.distilled(alice, DECIDED)[0]
+    with around_vault(Place(tmp_path / "Hers", "alice")):
+        exporting.export()
+    _, key = create_key(owner="alice", scopes=["capture"])
+    with around_vault(Place(tmp_path / "His", bob.name)):
+        page = browser.get(f"/ui/purge/?note={note.pk}").content.decode()
+        seen = page.split('name="seen" value="')[1].split('"')[0]
+        form = {"note": str(note.pk), "seen": seen, "reason": "asked", "word": "purge"}
+        answer = web.htmx(browser).post("/ui/purge/do", form).content.decode()
+    assert f"what their hooks post: {key.prefix}" in answer
+    assert "ARGUS_PRINCIPAL=alice ARGUS_VAULT=FOLDER manage.py purge --finish" in answer
 
 
 def test_a_purge_whose_page_never_answered_is_in_the_list_and_is_finished_there() -> None:

@@ -11,7 +11,7 @@ import pytest
 from exporter import export as exporting
 from exporter.place import Place, around_vault
 from memory.access import principal
-from memory.models import Evidence, Principal, PurgeProof
+from memory.models import Evidence, Injection, Principal, PurgeProof, RawItem
 from memory.proof import unfinished
 from tests import factories
 from tests.argus.purging import run
@@ -58,7 +58,7 @@ def test_a_purge_of_what_was_never_exported_is_whole(
         last.save()
         assert unfinished() == [told["purge"]]
         code, told = run("--finish")
-        assert unfinished() == [], told
+        assert code == 0 and unfinished() == [], told
 
 
 def test_a_purge_that_another_vault_keeps_waiting_is_finished_in_its_own(
@@ -79,3 +79,25 @@ def test_a_purge_that_another_vault_keeps_waiting_is_finished_in_its_own(
         code, told = run("--finish")
     assert code == 0 and unfinished() == [], told
     assert not [one for one in vault.rglob("*.md") if "zanzibarium" in one.read_text()]
+
+
+def test_a_purge_of_a_note_alone_waits_for_the_vault_of_whose_note_it_was(
+    hers: tuple[Path, str], configure: Callable[..., None], tmp_path: Path
+) -> None:
+    """What it was made of is another's, and stays theirs."""
+    bob, vault = principal("bob"), hers[0]
+    (item,) = factories.turns(principal("alice"), [HIS], session="caravan")
+    note = factories.note(bob, HIS, evidence=item)
+    Injection.objects.create(owner=bob, mode="notes", outcome="hit", query=HIS)
+    with around_vault(Place(tmp_path / "His", "bob")):
+        exporting.export(clock=factories.clock(factories.at(days=31)))
+    with around_vault(Place(vault, "alice")):
+        code, told = run("--note", str(note.pk), "--yes", "--reason", "asked to")
+    assert (code, told["scanned"]["of"], told["files"]["pending"]) == (3, [bob.pk], True)
+    assert "ARGUS_PRINCIPAL=bob ARGUS_VAULT=FOLDER" in told["files"]["why"]
+    assert told["rows"]["memory_injection (emptied)"] == 1
+    assert RawItem.objects.as_pipeline().filter(pk=item.pk).exists()
+    with around_vault(Place(tmp_path / "His", "bob")):
+        run("--finish")
+    assert unfinished() == []
+    assert not [one for one in (tmp_path / "His").rglob("*.md") if "Timbuktu" in one.read_text()]

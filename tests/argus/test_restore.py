@@ -20,7 +20,8 @@ from django.utils import timezone
 from argus import postgres
 from argus.backups import archive, backup, clients, inventory, since
 from argus.backups import restore as restoring
-from argus.backups.restore import RestoreReport, Unfaithful, restore
+from argus.backups.restore import Unfaithful, restore
+from argus.backups.told import RestoreReport
 from argus.owner import as_owner
 from argus.scratch import connected, leftovers, owner_of
 from memory.access import create_key, principal, revoke_key
@@ -150,7 +151,7 @@ def test_it_puts_nothing_over_what_is_there_unless_told_to(
             "INSERT INTO memory_purgeledger (actor, reason, counts, hashes, files_pending,"
             " created_at) VALUES ('a', '', '{\"rebuild\": {}}', '[]', false, now())"
         )
-    PurgeProof.objects.create(ledger_id=number, proved=True, created_at=factories.at(days=10))
+    _proved(number)
     alice = principal("alice")
     forbid("Nothing of this sort.", owner=alice, by=alice, now=factories.at(days=10))
     revoke_key(AccessKey.objects.get().prefix, now=factories.at(days=9, minutes=1))
@@ -178,9 +179,9 @@ def test_it_puts_nothing_over_what_is_there_unless_told_to(
     ]  # fmt: skip
     assert said.count("purged since, ") == 2
     (line,) = (one for one in said.splitlines() if f"purged since, {number} by alice at " in one)
-    assert line.endswith(f"(asked to): back now, purge --raw {taken.pk}")
+    assert f"(asked to): back now, purge --raw {taken.pk} (--all-owners" in line
     act = Act.objects.get(verb="restore")
-    assert [one["back"] for one in act.detail["purged_since"]] == [[], [taken.pk]]
+    assert [one["back"] for one in act.detail["purged_since"]] == [None, [taken.pk]]
     assert PurgeProof.objects.get(ledger_id=number).proved
     assert "forbidden since, and not to be learned either: 1 facts" in said
     assert "revoked since, and revoked again: 1 keys" in said
@@ -196,7 +197,7 @@ def test_it_puts_nothing_over_what_is_there_unless_told_to(
 SAID = "We keep the ledger of this house in Postgres for good reasons."
 
 
-def _carried(report: RestoreReport) -> list[tuple[int, tuple[int, ...]]]:
+def _carried(report: RestoreReport) -> list[tuple[int, tuple[int, ...] | None]]:
     """The purges that a restore carried over, each with the raw items that are back; each is in the
     ledger, with its proof, and the database takes a next one."""
     found = [(one.number, one.back) for one in report.purged_since]
@@ -206,12 +207,15 @@ def _carried(report: RestoreReport) -> list[tuple[int, tuple[int, ...]]]:
         PurgeProof.objects.filter(ledger__in=numbers).values_list("ledger", flat=True)
     )
     for _, back in found:
-        assert books.purge(list(back))["ledger"] not in numbers
+        assert back and books.purge(list(back))["ledger"] not in numbers
     return found
 
 
 def _proved(ledger: int) -> None:
-    PurgeProof.objects.create(ledger_id=ledger, proved=True, created_at=timezone.now())
+    PurgeProof.objects.create(
+        ledger_id=ledger, proved=True, created_at=timezone.now(),
+        scanned={"of": [principal("alice").pk], "twins": []},
+    )  # fmt: skip
 
 
 def test_a_purge_that_ran_while_the_backup_began_is_carried_over(

@@ -21,6 +21,7 @@ from tests import factories
 from tests.argus.purging import run
 from tests.argus.test_purge import CANARY, SAID, holding
 from tests.llm.conftest import configure, server
+from tests.web import user
 
 __all__ = ["configure", "server"]
 
@@ -149,4 +150,23 @@ def test_all_of_a_person_is_what_their_hooks_have_not_sent_too(house: Path) -> N
     key, _ = create_key(owner="alice", scopes=["capture"])
     hooks.write_env({"ARGUS_KEY": key})
     assert purge("--owner", "alice")[1]["rows"]["posts of hooks"] == 1
+    assert bodies(name) == []
+
+
+def test_finishing_takes_no_other_posts_than_the_purge_itself(house: Path) -> None:
+    """Whoever purges what is another's may say the same."""
+    alice, bob = principal("alice"), principal("bob")
+    user("admin", superuser=True, who=alice)
+    (item,) = factories.turns(bob, SAID[:1])
+    key, _ = create_key(owner="alice", scopes=["capture"])
+    hooks.write_env({"ARGUS_KEY": key})
+    name = waits(SAID[0])
+    _, told = purge("--raw", str(item.pk), "--all-owners")
+    assert bodies(name) == [SAID[0]]
+    run("--finish", str(told["purge"]), "--all-owners")
+    assert bodies(name) == [SAID[0]]
+    # What would have gone, and came too late for it, goes.
+    key, _ = create_key(owner="bob", scopes=["capture"])
+    hooks.write_env({"ARGUS_KEY": key})
+    run("--finish", str(told["purge"]), "--all-owners")
     assert bodies(name) == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,17 @@ from tests.memory.books import purge
 pytestmark = pytest.mark.django_db
 
 SAID = "The zanzibarium ledger is kept in Postgres since the second of March."
+
+
+@contextmanager
+def no_vault(settings: Any, who: str) -> Iterator[None]:
+    """No vault is put, and none is in the settings, where this one is in force."""
+    token = _put.set(None)
+    settings.ARGUS = settings.ARGUS.model_copy(update={"vault": None, "principal": who})
+    try:
+        yield
+    finally:
+        _put.reset(token)
 
 
 @pytest.fixture
@@ -85,13 +97,9 @@ def test_who_has_no_file_waits_for_no_vault(vault: Path, settings: Any) -> None:
     with around_vault(Place(vault, "bob")):
         assert bring_up([QUOTES], [bob.pk]) == Swept(), "in force as his, signed by her"
     assert tree(vault) == before and where(vault, one).is_file()
-    token = _put.set(None)
-    try:
-        settings.ARGUS = settings.ARGUS.model_copy(update={"vault": None, "principal": "alice"})
+    with no_vault(settings, "alice"):
         assert bring_up([QUOTES], [bob.pk]) == Swept()
         assert "no ARGUS_VAULT is set" in bring_up([QUOTES], [alice.pk]).why
-    finally:
-        _put.reset(token)
 
 
 def test_files_of_another_vault_wait_for_it_and_the_way_there_is_named(
@@ -106,20 +114,24 @@ def test_files_of_another_vault_wait_for_it_and_the_way_there_is_named(
             swept = bring_up(tables, [alice.pk])
             assert swept.pending and "the vault in force is bob's" in swept.why
             assert way in swept.why and "delete" not in swept.why
-        assert not bring_up([FILES], [alice.pk, bob.pk]).pending, "one is his"
+        both = bring_up([FILES], [alice.pk, bob.pk])
+        assert not both.pending, "one is his"
+        assert way in both.why and "ARGUS_PRINCIPAL=bob" not in both.why, "hers is told, too"
+        assert bring_up([], [alice.pk, bob.pk]).why == "", "of no file there is nothing to tell"
+        assert bring_up([FILES], None).why == "", "whose it was is not known"
     with around_vault(Place(tmp_path / "His", "alice")):
         swept = bring_up([FILES], [alice.pk])
         assert swept.pending and "the vault in force is bob's" in swept.why
         assert way in swept.why and "delete" not in swept.why
+        both = bring_up([FILES], [alice.pk, bob.pk])
+        assert way in both.why and way.replace("alice", "bob") in both.why
     with around_vault(Place(tmp_path / "away", "bob")):
+        both = bring_up([FILES], [alice.pk, bob.pk])
+        assert both.pending and "is not there: make it" in both.why, "his own is first"
         assert way in bring_up([FILES], [alice.pk]).why
-    token = _put.set(None)
-    try:
-        settings.ARGUS = settings.ARGUS.model_copy(update={"vault": None, "principal": "bob"})
+    with no_vault(settings, "bob"):
         swept = bring_up([FILES], [alice.pk])
         assert swept.pending and way in swept.why
-    finally:
-        _put.reset(token)
     assert any(b"anzibarium" in data for data in tree(vault).values()), "hers is as it was"
     assert not bring_up([FILES], [alice.pk]).pending, "by the way that was named"
     assert not any(b"anzibarium" in data for data in tree(vault).values())

@@ -22,7 +22,7 @@ from django.db import connection
 from django.utils import timezone
 
 from argus.owner import as_owner
-from memory import folders, proof, scan
+from memory import folders, proof, returned, scan
 from memory.access import principal
 from memory.errors import RefusedError
 from memory.folders import in_file, walk
@@ -156,7 +156,7 @@ def test_it_reads_what_is_compressed_signed_or_in_an_object() -> None:
     found = proof.search(words(WORDS))
     assert places(found) == {("memory_injection", "hits"), ("memory_modelreply", "reply"),
                              ("django_session", "session_data")}  # fmt: skip
-    assert not found.clean and len(found.wrong) == 3
+    assert len(found.wrong) == 3
     assert {one.ids for one in found.elsewhere if one.place == "django_session"} == {("k",)}
     assert found.rows > 3 and found.columns > 100
 
@@ -167,7 +167,7 @@ def test_it_looks_at_a_column_that_was_added_yesterday(clone_db: str) -> None:
         cursor.execute("CREATE TABLE memory_news (a int, b int, told text[], PRIMARY KEY (a, b))")
         cursor.execute("ALTER TABLE memory_project ADD COLUMN motto varchar(900) DEFAULT ''")
     factories.project()
-    assert proof.search(words_).clean
+    assert proof.search(words_).elsewhere == ()
     with as_owner(), connection.cursor() as cursor:
         cursor.execute("UPDATE memory_project SET motto = %s", [WORDS])
         cursor.execute("INSERT INTO memory_news VALUES (1, 2, %s)", [["x", WORDS]])
@@ -186,7 +186,7 @@ def test_it_tells_what_stands_there_by_right() -> None:
     assert told == {("memory_rawitem", "body"): True}
     assert (row.proved, row.scanned["too_short"], row.files_pending) == (False, 0, False)
     assert 0 < len(row.shingles) <= proof.SHINGLES_KEPT_MAX
-    again = proof.prove_again(row)
+    again = proof.prove_again_all([row])[row.pk]
     assert again.elsewhere and again.wrong == ()
 
 
@@ -203,7 +203,9 @@ def test_what_a_backup_brings_back_stands_without_right_and_gives_none(clone_db:
         for item in (said, twice):
             purge([item.pk])
             ledger, now = PurgeLedger.objects.latest("pk"), timezone.now()
-            rows.append(proof.prove(ledger, words(item.body), of=[alice.pk], now=now).row)
+            stayed = returned.twins(ledger, [alice.pk])
+            shown = proof.prove(ledger, words(item.body), of=[alice.pk], twins=stayed, now=now)
+            rows.append(shown.row)
         assert [row.proved for row in rows] == [True, False]
         assert [found.wrong for found in proof.prove_again_all(rows).values()] == [(), ()]
         Injection.objects.create(owner=alice, mode="notes", outcome="hit", query=f"so: {WORDS}")
@@ -222,6 +224,65 @@ def test_what_a_backup_brings_back_stands_without_right_and_gives_none(clone_db:
     assert not again.proved and not all(one["by_right"] for one in again.elsewhere)
 
 
+def test_what_came_back_is_told_once_and_until_it_is_gone(
+    clone_db: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where a word was found of which no number is kept, and where more came back than are
+    named."""
+    monkeypatch.setattr(proof, "IDS_TOLD_MAX", 1)
+    alice, now = principal("alice"), timezone.now()
+    Injection.objects.create(owner=alice, mode="notes", outcome="hit", query="hunter2 Xy9")
+    items = factories.turns(alice, [WORDS, "hunter2 Xy9"])
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE TEMP TABLE kept AS SELECT * FROM memory_rawitem")
+        purge([item.pk for item in items])
+        ledger, said = PurgeLedger.objects.get(), words(WORDS, "hunter2 Xy9")
+        last = proof.prove(ledger, said, of=[alice.pk], twins=[], now=now).row
+        assert last.scanned["unkept"] == 1
+        cursor.execute("INSERT INTO memory_rawitem OVERRIDING SYSTEM VALUE SELECT * FROM kept")
+    for _ in range(2):
+        last = proof.prove(ledger, known(last.shingles), again=last, now=now).row
+        (back,) = (one for one in last.elsewhere if one["column"] == proof.BACK)
+        assert (list(back["ids"]), back["count"]) == ([str(items[0].pk)], 2)
+        assert not last.proved
+    purge([item.pk for item in items])
+    last = proof.prove(ledger, known(last.shingles), again=last, now=now).row
+    assert not [one for one in last.elsewhere if one["column"] == proof.BACK]
+
+
+def test_of_a_text_said_too_often_nobody_knows_what_is_back(
+    clone_db: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(returned, "TWINS_KEPT_MAX", 2)
+    alice = principal("alice")
+    first, *others = (
+        factories.turns(alice, [WORDS], session=f"s{n}", start=factories.at(n))[0].pk
+        for n in range(4)
+    )
+    purge([first])
+    ledger = PurgeLedger.objects.get()
+    assert returned.twins(ledger, [alice.pk]) is None
+    row = PurgeProof(ledger=ledger, scanned={"of": [alice.pk], "twins": None})
+    assert returned.back(row) is None
+    monkeypatch.setattr(returned, "TWINS_KEPT_MAX", 3)
+    assert returned.twins(ledger, [alice.pk]) == others
+
+
+def test_whose_a_purge_was_is_not_forgotten_by_looking_again(clone_db: str) -> None:
+    """Proofs of an earlier Argus say only whose rows they may name."""
+    alice, now = principal("alice"), timezone.now()
+    purge([factories.document(alice, WORDS).pk])
+    ledger = PurgeLedger.objects.get()
+    last = PurgeProof.objects.create(
+        ledger=ledger, proved=False, scanned={"owners": [alice.pk]}, created_at=now
+    )
+    for _ in range(3):
+        assert proof.owners_of(last) == [alice.pk] and returned.back(last) is None
+        last = proof.prove(ledger, words(WORDS), again=last, now=now).row
+    last.scanned = {}
+    assert proof.owners_of(last) is None
+
+
 @pytest.mark.django_db
 def test_it_proves_again_by_what_it_kept_and_tells_each_purge_its_own() -> None:
     alice, now = principal("alice"), timezone.now()
@@ -232,10 +293,10 @@ def test_it_proves_again_by_what_it_kept_and_tells_each_purge_its_own() -> None:
         ledger = PurgeLedger.objects.latest("pk")
         rows.append(proof.prove(ledger, words(text), now=now).row)
     assert all(row.proved for row in rows)
-    assert all(found.clean for found in proof.prove_again_all(rows).values())
+    assert all(found.elsewhere == () for found in proof.prove_again_all(rows).values())
     Injection.objects.create(owner=alice, mode="notes", outcome="hit", query=f"is it so? {other}")
     found = proof.prove_again_all(rows)
-    assert found[rows[0].pk].clean
+    assert found[rows[0].pk].elsewhere == ()
     assert places(found[rows[1].pk]) == {("memory_injection", "query")}
     assert PurgeProof.objects.count() == 2, "it writes nothing"
 

@@ -195,7 +195,10 @@ def test_what_a_run_had_no_time_for_is_told_by_the_run_before_and_comes_first_in
     last = findings.last("verify")
     assert last and last.counts == {"one": 0, "two": 1}, "the other look at two still holds"
     assert (last.run, last.at, last.left) == (cut.pk, factories.at(days=1), ("three",))
-    assert findings.last_runs("verify") == {cut.pk: frozenset(), whole.pk: frozenset({"one"})}
+    for run, name in ((whole, "one"), (whole, "two"), (cut, "one")):
+        Finding.objects.create(run=run, check_name=name, kind="item", reference="1")
+    stands = Finding.objects.as_pipeline().filter(findings.standing("verify"))
+    assert set(stands.values_list("run", "check_name")) == {(cut.pk, "one"), (whole.pk, "two")}
     ran(3, {"two": 0}, [], checks=["two"])
     assert findings.last("verify") == last, "nobody looked at all the rest"
 

@@ -29,6 +29,7 @@ from memory.models import Note, Principal, RawItem
 from memory.proof import unfinished
 from memory.selection import Selection
 from memory.text.clean import strip_invisible
+from memory.text.seen import one_line
 
 #: What a proof means by the words of a purge.
 LOOKED_FOR = (
@@ -159,10 +160,11 @@ class Command(ArgusCommand):
             told = letgo.let_go(name, before, by=principal(), reason=options["reason"], now=now)
         else:
             told = letgo.look_at(name, before, now=now)
-        rows = ", ".join(f"{table} {count}" for table, count in told.counts.items()) or "nothing"
-        did = f"went (purge {told.ledger})" if told.ledger else "would go"
-        line = f"{did}: {rows}, of {told.days} days, whose sums stay"
-        if not told.counts:
+        if told.counts:
+            rows = ", ".join(f"{table} {count}" for table, count in told.counts.items())
+            did = f"went (purge {told.ledger})" if told.ledger else "would go"
+            line = f"{did}: {rows}, of {told.days} days, whose sums stay"
+        else:
             line = f"nothing of {name} is older than {before}: nothing goes"
         self.say(asdict(told), as_json=options["json"], line=line)
         return EXIT_OK
@@ -232,7 +234,8 @@ def lines(told: dict[str, Any]) -> str:
 def some(things: list[Any]) -> str:
     """The first of many."""
     more = f" and {len(things) - TOLD_MAX} more" if len(things) > TOLD_MAX else ""
-    return f"{', '.join(map(str, things[:TOLD_MAX])) or 'none'}{more}"
+    told = ", ".join(one_line(str(one)) for one in things[:TOLD_MAX])
+    return f"{told or 'none'}{more}"
 
 
 def receipt(done: whole.Outcome, *, forbid: bool = False) -> dict[str, Any]:

@@ -8,7 +8,8 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 from django.utils import timezone
 
-from argus.backups.restore import lines, restore
+from argus.backups.restore import restore
+from argus.backups.told import lines
 from argus.whole import file_name
 from memory.management.base import EXIT_USAGE, ArgusCommand, ended_by_sigterm, plain_errors
 
