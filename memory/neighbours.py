@@ -6,9 +6,11 @@ Reads: note, by the tracks. Shared by dedup and by recall's links. Thresholds be
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import zip_longest
+from typing import Any
 from uuid import UUID
 
 from django.db.models import Q
@@ -85,8 +87,8 @@ def _dense(pool: NoteQuerySet, note: Note) -> list[Neighbour]:
     """The nearest first."""
     if note.embedding is None:
         return []
-    found = nearest(pool, _vector(note), note.embedding_model, depth=NEIGHBOURS_A_TRACK)
-    rows = pool.in_bulk([key for key, _ in found])
+    found = nearest(pool, _numbers(note.embedding), note.embedding_model, depth=NEIGHBOURS_A_TRACK)
+    rows = pool.defer("embedding").in_bulk([key for key, _ in found])
     # One that another worker retired since it was found is no neighbour any more.
     return [Neighbour(rows[key], near, None) for key, near in found if key in rows]
 
@@ -97,20 +99,25 @@ def _lexical(pool: NoteQuerySet, note: Note) -> list[Neighbour]:
     mine = asked(note.owner, terms)[False]
     found = heaviest(note.owner, {False: mine}, depth=TEXTS_BY_WORDS)[False]
     keys = notes_of([text for text, _ in found])
-    rows = pool.in_bulk(list(keys.values()))
+    # A vector takes longer to read than all else of a note: those of the best are enough.
+    rows = pool.defer("embedding").in_bulk(list(keys.values()))
     most = ceiling(mine.known)
     met = [(rows[keys[text]], score) for text, score in found if keys[text] in rows]
     best = met[:NEIGHBOURS_A_TRACK]
-    return [Neighbour(row, _near(note, row), score / most) for row, score in best]
+    near = _near(note, [row.pk for row, _ in best])
+    return [Neighbour(row, near.get(row.pk), score / most) for row, score in best]
 
 
-def _near(note: Note, other: Note) -> float | None:
-    if note.embedding is None or other.embedding_model != note.embedding_model:
-        return None
-    return cosine(_vector(note), _vector(other))
+def _near(note: Note, others: Sequence[UUID]) -> dict[UUID, float]:
+    """The cosines of those of these notes that have a vector of the same model."""
+    if note.embedding is None:
+        return {}
+    own = _numbers(note.embedding)
+    alike = Note.objects.as_pipeline().filter(pk__in=others, embedding_model=note.embedding_model)
+    kept = alike.filter(embedding__isnull=False).values_list("pk", "embedding")
+    return {pk: cosine(own, _numbers(vector)) for pk, vector in kept}
 
 
-def _vector(note: Note) -> list[float]:
-    """The vector as numbers, whichever way it came: just made, or read back."""
-    kept = note.embedding
-    return list(kept.to_list()) if hasattr(kept, "to_list") else [float(one) for one in kept]
+def _numbers(vector: Any) -> list[float]:
+    """A vector as numbers, whichever way it came: just made, or read back."""
+    return list(vector.to_list()) if hasattr(vector, "to_list") else [float(one) for one in vector]
