@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,15 @@ def knowing(wired: Home) -> Home:
 
 def told(home: Home, url: str, **values: str) -> None:
     home.env(ARGUS_URL=url, ARGUS_KEY="argus_k", ARGUS_CAPTURE="false", **values)
+
+
+def timely(attempt: Callable[[], Any]) -> Any:
+    """What one of a few attempts comes to: a machine that stands still for the two seconds which a
+    hook waits is not what is tried."""
+    for _ in range(3):
+        if "no answer in time" not in str(found := attempt()):
+            break
+    return found
 
 
 BLOCK = wrap(["- [x, 2026-01-01, the user said] It is so."])
@@ -216,6 +226,11 @@ def test_it_marks_a_session_by_one_rule_however_capture_is_off(
 
 
 def test_it_ends_well_when_it_is_interrupted(home):
+    assert timely(lambda: interrupted(home)) == (0, b"", b"")
+    assert "KeyboardInterrupt" in (home.argus / "log" / "argus-hook.log").read_text()
+
+
+def interrupted(home: Home) -> tuple[int, bytes, bytes]:
     with saying(_stall) as raw:
         told(home, raw.url)
         hook = subprocess.Popen(
@@ -228,9 +243,8 @@ def test_it_ends_well_when_it_is_interrupted(home):
         hook.stdin.flush()
         wait_until(lambda: raw.heard, "the hook asks")
         hook.send_signal(signal.SIGINT)
-        assert hook.communicate(timeout=HANG_SECONDS) == (b"", b"")
-        assert hook.returncode == 0
-    assert "KeyboardInterrupt" in (home.argus / "log" / "argus-hook.log").read_text()
+        said = hook.communicate(timeout=HANG_SECONDS)
+        return hook.returncode, *said
 
 
 def test_it_reads_no_address_and_no_key_from_the_environment(home, tmp_path):
@@ -360,7 +374,7 @@ def test_it_recalls_where_nothing_can_be_written(home):
         # Files where folders should be: a superuser is stopped by no permission.
         (home.argus / "hook").write_text("")
         (home.argus / "log").write_text("")
-        assert "It is so." in home.run("recall", stdin=prompt(home)).stdout
+        assert "It is so." in timely(lambda: home.run("recall", stdin=prompt(home))).stdout
     done = home.run("recall", stdin=prompt(home))
     assert silent(done) and done.stderr.count("\n") == 1
 
