@@ -42,11 +42,13 @@ from memory import claims
 from memory.errors import ArgusError, Conflict, NotFound
 from memory.llm.choice import answering
 from memory.llm.kept import NotKept, from_the_log
-from memory.models import StageRun
+from memory.models import Note, StageRun
+from memory.neighbours import comparable
 from memory.searchtexts import index_notes
 from memory.stages.dedup import judge_note
 from memory.stages.distill import distill_unit
 from memory.stages.segment import segment_session
+from memory.tracks import few
 from memory.verifying.judged import UNMADE
 
 #: When a refusal is the one that it was.
@@ -262,7 +264,8 @@ def _dedup(event: Event, run: StageRun) -> None:
     number = int(event.detail["verdict"])
     if is_kept_verdict(number):
         return
-    purged = purged_since(event.at, owner=owner)
+    # What a purge took since, and what the graph found of many notes, is not found again.
+    otherwise = purged_since(event.at, owner=owner)
     try:
         with transaction.atomic(), answering(Recorded(judged=said)), shown_again(number):
             _judge_in_turn(event, run)
@@ -274,14 +277,25 @@ def _dedup(event: Event, run: StageRun) -> None:
                 fresh=FRESH_FROM,
             )
             if not judged_as_it_was(number) and (
-                purged or (purged_since(owner=owner) and judged_as_it_was(number, but=COUNTED))
+                otherwise
+                or (
+                    judged_as_it_was(number, but=COUNTED)
+                    and (purged_since(owner=owner) or not _compared_all(event))
+                )
             ):
-                purged = True
-                raise Conflict("it was judged beside what a purge took since")
+                otherwise = True
+                raise Conflict("it was judged beside what is not there, or not found, any more")
     except Conflict:
-        if not purged:
+        if not otherwise:
             raise
         verdict_as_it_was(number, event.at)
+
+
+def _compared_all(event: Event) -> bool:
+    """Whether the notes that this one was held against were few enough to be compared one by one,
+    as all are here; the graph of a large house misses some of the twenty nearest."""
+    note = Note.objects.as_pipeline().get(pk=event.subject)
+    return few(comparable(note, now=event.at))
 
 
 def _judge_in_turn(event: Event, run: StageRun) -> None:

@@ -35,7 +35,7 @@ from argus.scratch import leftovers
 from argus.undo import undo_run
 from exporter.export import export
 from exporter.place import Place, around_vault
-from memory import edits, guards, keeping, letgo, people
+from memory import edits, guards, keeping, letgo, people, tracks
 from memory.access import principal
 from memory.audit import worker_name
 from memory.errors import Conflict, NotFound
@@ -66,7 +66,8 @@ from tests.openai_server import running, wait_until
 
 #: Tables that a hand gets into here.
 TOUCHED = (
-    "note", "evidence", "gaterejection", "modelreply", "capturereceipt", "act", "purgeproof"
+    "note", "evidence", "gaterejection", "modelreply", "capturereceipt", "act", "purgeproof",
+    "dedupverdict",
 )  # fmt: skip
 
 #: What people say again and again, a lamp and a kettle; what was said of another project once.
@@ -380,6 +381,26 @@ def test_it_does_again_what_was_judged_while_there_were_other_words(clone_db: st
     home.process()
     report = look(home)
     assert report.identical and not report.troubles, tell(report)
+
+
+def test_it_keeps_the_neighbours_that_the_graph_of_a_large_house_found(
+    clone_db: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = House()
+    home.say("old", "Which version is it?", OLD, "And the kettle?", KETTLE, "And the lamp?", LAMP)
+    rows = DedupVerdict.objects.as_pipeline()
+    assert look(home).identical
+    last = rows.latest("pk")
+    # As a graph does that missed one.
+    damage(f"UPDATE memory_dedupverdict SET candidates = '[]' WHERE id = {last.pk}")
+    told = look(home).difference.tables["memory_dedupverdict"]
+    assert (told.more, told.less) == (1, 1), "few notes are compared, and then it is a fault"
+    monkeypatch.setattr(tracks, "EXACT_ROWS_MAX", 1)
+    report = look(home)
+    assert report.identical and not report.troubles, tell(report)
+    # What was decided is another thing: that follows from what was kept.
+    damage(f"UPDATE memory_dedupverdict SET verdict = 'refine' WHERE id = {last.pk}")
+    assert not look(home).identical
 
 
 def test_it_takes_over_of_nobody_whom_no_purge_was_about(clone_db: str) -> None:
