@@ -50,7 +50,10 @@ def main() -> None:
 
 
 def end(why: str, code: int) -> NoReturn:
-    """Say why no command ran; who asked for `--json` has it as an object, too."""
+    """Say why no command ran; who asked for `--json` has it as an object, too.
+
+    Why print: no command is there yet whose streams could be asked.
+    """
     if "--json" in sys.argv:
         print(json.dumps({"error": why, "exit": code}))
     print(why, file=sys.stderr)

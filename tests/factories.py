@@ -49,6 +49,15 @@ OTHER = "The staging server listens on port 8443 since Monday."
 SAID = ["Why did the jobs get lost?", f"Found it. {QUOTE}", "And staging?", OTHER]
 
 
+#: A talk of two questions and what is decided and true of a shop.
+FACTS = [
+    "Which database does the shop use now?",
+    "We decided to use Postgres 18 for the shop, because MySQL lost orders.",
+    "And where does staging run?",
+    "The staging server runs on staging.example.org, port 8443.",
+]
+
+
 def at(minutes: float = 0, *, hours: float = 0, days: float = 0) -> datetime:
     """A moment after T0."""
     return T0 + timedelta(minutes=minutes, hours=hours, days=days)

@@ -13,18 +13,12 @@ from memory.models import Claim, Note, RawItem, StageRun
 from memory.pipeline import PIPELINE
 from memory.purge import plan, purge
 from memory.selection import Selection
-from tests.factories import at, clock, document, end_session, turns
+from tests.factories import FACTS, at, clock, document, end_session, turns
 from tests.memory.breaking import look
 from tests.openai_server import CHAT, EMBEDDINGS, OpenAIServer, Request, Step, behave
 
 pytestmark = pytest.mark.usefixtures("clone_db")
 
-FACTS = [
-    "Which database does the shop use now?",
-    "We decided to use Postgres 18 for the shop, because MySQL lost orders.",
-    "And where does staging run?",
-    "The staging server runs on staging.example.org, port 8443.",
-]
 LATER = at(days=1)
 
 

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
-from typing import Any
-
 import pytest
 from django.db import connection
 
@@ -14,6 +10,7 @@ from memory.identities import FIND_SQL
 from memory.intake import Incoming
 from memory.stages.capture import BATCH_ITEMS_MAX, capture
 from tests import factories as make
+from tests.memory.plans import nodes, plan_of
 
 pytestmark = pytest.mark.django_db
 
@@ -40,18 +37,7 @@ def test_it_looks_up_a_post_by_its_keys_alone_however_much_is_kept() -> None:
     with connection.cursor() as cursor:
         # As autovacuum would; the application's role may not by itself.
         cursor.execute("SELECT argus_analyze()")
-        cursor.execute(
-            f"EXPLAIN (FORMAT json) {FIND_SQL}", {"owner": alice.pk, **dict.fromkeys(names, keys)}
-        )
-        plan = cursor.fetchone()[0]
-    plan = json.loads(plan) if isinstance(plan, str) else plan
-    reads = [node for node in nodes(plan[0]["Plan"]) if "Relation Name" in node]
+        plan = plan_of(cursor, FIND_SQL, {"owner": alice.pk, **dict.fromkeys(names, keys)})
+    reads = [node for node in nodes(plan) if "Relation Name" in node]
     assert {node["Node Type"] for node in reads} == {"Index Scan"}, reads
     assert {node["Index Name"] for node in reads} == INDEXES
-
-
-def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The plan and all beneath it."""
-    yield plan
-    for part in plan.get("Plans", ()):
-        yield from nodes(part)

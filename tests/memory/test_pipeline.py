@@ -34,7 +34,7 @@ from memory.tasks import run_process
 from tests import corpus
 from tests.cluster import copied
 from tests.corpus import needs_corpus
-from tests.factories import at, clock, document, three, turns
+from tests.factories import FACTS, at, clock, document, three, turns
 from tests.openai_server import CHAT, OpenAIServer, fails, says
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "demo"
@@ -49,13 +49,6 @@ WHERE n.deleted_at IS NULL AND (
     OR substr(r.body, e.start + 1, e."end" - e.start) <> e.quote
     OR encode(sha256(convert_to(e.quote, 'UTF8')), 'hex') <> e.sha256)
 """
-
-FACTS = [
-    "Which database does the shop use now?",
-    "We decided to use Postgres 18 for the shop, because MySQL lost orders.",
-    "And where does staging run?",
-    "The staging server runs on staging.example.org, port 8443.",
-]
 
 
 def untrue() -> list[Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -34,15 +33,10 @@ from memory.selection import Selection
 from memory.tracks import EXACT_ROWS_MAX
 from tests import cluster
 from tests.bench.load import Writing, add_notes, add_turns, index
-from tests.factories import EMBED_MODEL, at, clock, document, end_session, items, turns
+from tests.factories import EMBED_MODEL, FACTS, at, clock, document, end_session, items, turns
 from tests.memory.breaking import look
+from tests.memory.plans import nodes, plan_of
 
-FACTS = [
-    "Which database does the shop use now?",
-    "We decided to use Postgres 18 for the shop, because MySQL lost orders.",
-    "And where does staging run?",
-    "The staging server runs on staging.example.org, port 8443.",
-]
 LATER = at(days=1)
 
 
@@ -166,20 +160,6 @@ def full(clone_db: str, local: Callable[..., None]) -> Iterator[int]:
     with connection.cursor() as cursor:
         cursor.execute("SELECT argus_analyze()")
     yield many
-
-
-def plan_of(cursor: Any, statement: str, params: Any) -> dict[str, Any]:
-    cursor.execute(f"EXPLAIN (FORMAT json) {statement}", params)
-    found = cursor.fetchone()[0]
-    plan: dict[str, Any] = (json.loads(found) if isinstance(found, str) else found)[0]["Plan"]
-    return plan
-
-
-def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The plan and all beneath it."""
-    yield plan
-    for part in plan.get("Plans", ()):
-        yield from nodes(part)
 
 
 @contextmanager
